@@ -1,0 +1,23 @@
+"""Reflected diffusions in queueing: simulation, long-run averages, and comparison with queue samples."""
+
+from rdiff.averages import SimulatedLaw as SimulatedLaw
+from rdiff.averages import long_run_average as long_run_average
+from rdiff.devices import use_all_cores as use_all_cores
+from rdiff.domain import HalfSpace as HalfSpace
+from rdiff.errors import AccuracyWarning as AccuracyWarning
+from rdiff.errors import InputError as InputError
+from rdiff.estimate import Estimate as Estimate
+from rdiff.estimate import Estimates as Estimates
+from rdiff.models import JSQDiffusion as JSQDiffusion
+from rdiff.models import ReflectedBrownianMotion as ReflectedBrownianMotion
+from rdiff.models import ReflectedOU as ReflectedOU
+from rdiff.noise import Threefry as Threefry
+from rdiff.noise import Xoshiro as Xoshiro
+from rdiff.process import AbstractReflectedDiffusion as AbstractReflectedDiffusion
+from rdiff.process import ReflectedDiffusion as ReflectedDiffusion
+from rdiff.solvers import BridgeEuler as BridgeEuler
+from rdiff.solvers import BridgeHeun as BridgeHeun
+from rdiff.solvers import ProjectedEuler as ProjectedEuler
+from rdiff.solvers import ReflectedTerm as ReflectedTerm
+
+__version__ = "0.1.0"

@@ -1,0 +1,190 @@
+"""The long-run engine: many independent lanes of any Markov chain side by side, keeping running sums only.
+
+A chain is three functions, `init`, `step` and `observe`, of one lane; the engine vmaps them, spreads lanes over devices, and
+drives a compiled loop over steps from the host. It knows nothing of diffusions.
+"""
+
+import abc
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree
+
+from rdiff.accumulate import BLOCK, Batches, PairSum, tree_sum
+from rdiff.devices import lane_sharding
+from rdiff.errors import InputError
+
+CALL_SECONDS = 0.25  # a call of the device lasts about this long: often enough for a progress bar and for Ctrl-C
+
+
+class AbstractChain(eqx.Module):
+    """A Markov chain with observables, as the engine sees it."""
+
+    @abc.abstractmethod
+    def init(self, key: Key[Array, ""], start: PyTree) -> PyTree:
+        """The state of one lane at the start."""
+
+    @abc.abstractmethod
+    def step(self, state: PyTree) -> PyTree:
+        """The state one step later; its noise comes from the state."""
+
+    @abc.abstractmethod
+    def observe(self, state: PyTree) -> tuple[Float[Array, ""], ...]:
+        """The numbers to be averaged, after a step."""
+
+    @abc.abstractmethod
+    def describe(self, state: PyTree) -> dict[str, Any]:
+        """What to tell the user of a lane that went wrong, by name; leaves are arrays."""
+
+
+class Carry(NamedTuple):
+    """What travels from call to call: the lanes' states and their sums since the last batch began."""
+
+    state: PyTree
+    sums: tuple[PairSum, ...]
+
+
+def start(chain: AbstractChain, keys: Key[Array, " lanes"], starts: PyTree) -> Carry:
+    """The carry before the first step; `starts` has a leading axis of lanes."""
+    state = jax.vmap(chain.init)(keys, starts)
+    shapes = jax.eval_shape(jax.vmap(chain.observe), state)
+    return Carry(state, tuple(PairSum.zero(jnp.zeros(x.shape, x.dtype)) for x in shapes))
+
+
+def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any) -> Carry:
+    """`blocks` blocks of steps and `rest` more, with their observables added. Pure: runs under any transformation."""
+    step, observe = jax.vmap(chain.step), jax.vmap(chain.observe)
+    zeros = tuple(jnp.zeros_like(total.high) for total in carry.sums)
+
+    def one(_: Any, inner: tuple) -> tuple:
+        state, part = inner
+        state = step(state)
+        return state, tree_sum(part, observe(state))
+
+    def block(length: Any, carry: Carry) -> Carry:
+        state, part = jax.lax.fori_loop(0, length, one, (carry.state, zeros))
+        return Carry(state, tuple(total.add(x) for total, x in zip(carry.sums, part, strict=True)))
+
+    carry = jax.lax.fori_loop(0, blocks, lambda _, inner: block(BLOCK, inner), carry)
+    return block(rest, carry)
+
+
+def forget(chain: AbstractChain, carry: Carry, steps: Any) -> Carry:
+    """`steps` steps without sums: burn-in."""
+    step = jax.vmap(chain.step)
+    return carry._replace(state=jax.lax.fori_loop(0, steps, lambda _, state: step(state), carry.state))
+
+
+_advance = eqx.filter_jit(advance, donate="all-except-first")
+_forget = eqx.filter_jit(forget, donate="all-except-first")
+_start = eqx.filter_jit(start)
+
+
+class Progress(NamedTuple):
+    """Where a run stands; `batches` is the run so far."""
+
+    done: int
+    total: int
+    batches: Batches
+    sums: Float[np.ndarray, "lanes observables"]
+    steps: int  # averaged so far
+
+
+def run(
+    chain: AbstractChain,
+    keys: Key[Array, " lanes"],
+    starts: PyTree,
+    *,
+    burn_in: int,
+    steps: int,
+    rounds: int = 1,
+    chunk: int | None = None,
+    finished: Callable[[Progress], bool] = lambda _: False,
+) -> Iterator[Progress]:
+    """Run `burn_in` steps, then up to `rounds` times `steps` averaged steps; yields where it stands after each call.
+
+    After each round `finished` may end the run. The last value yielded is the result. The numbers do not depend on
+    `chunk`, the steps a call (rounded up to whole blocks).
+
+    **Raises:** `InputError` when a state or an observable is not finite, naming lane, step and state.
+    """
+    lanes = keys.shape[0]
+    sharding = lane_sharding(lanes)
+    if sharding is not None:
+        keys, starts = jax.device_put((keys, starts), sharding)
+    carry = _start(chain, keys, starts)
+    pace = _Pace(chunk, lanes)
+
+    total, done = burn_in + rounds * steps, 0
+    batches = Batches()
+    zero = np.zeros((lanes, len(carry.sums)))
+    while done < burn_in:
+        size = min(pace.steps, burn_in - done)
+        with pace:
+            carry = jax.block_until_ready(_forget(chain, carry, size))
+        done += size
+        yield Progress(done, total, batches, zero, 0)
+
+    stretch = -(-steps // batches.keep)
+    sums, averaged = zero, 0
+    for _ in range(rounds):
+        target = averaged + steps
+        while averaged < target:
+            length = min(stretch, target - averaged)
+            left = length
+            while left > 0:
+                size = min(pace.steps, left)
+                with pace:
+                    carry = jax.block_until_ready(_advance(chain, carry, size // BLOCK, size % BLOCK))
+                left -= size
+                yield Progress(done + averaged + length - left, total, batches, sums, averaged)
+            part = np.stack([total.value() for total in carry.sums], axis=-1)
+            _check_finite(chain, carry, part, averaged, averaged + length, burn_in)
+            carry = Carry(carry.state, tuple(PairSum.zero(total.high) for total in carry.sums))
+            sums, averaged = sums + part, averaged + length
+            if length == stretch:
+                batches.add(part)
+        progress = Progress(done + averaged, total, batches, sums, averaged)
+        yield progress
+        if finished(progress):
+            return
+
+
+class _Pace:
+    """How many steps a call takes: whole blocks, as many as keep it near `CALL_SECONDS` unless told."""
+
+    def __init__(self, chunk: int | None, lanes: int):
+        self._fixed = chunk is not None
+        guess = max(1, 2_000_000 // lanes) if chunk is None else chunk
+        self.steps = -(-guess // BLOCK) * BLOCK
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        if not self._fixed:
+            ratio = CALL_SECONDS / max(time.perf_counter() - self._began, 1e-6)
+            # The first call compiles: never slow down by much, and speed up at most fourfold.
+            self.steps = max(BLOCK, int(self.steps * min(max(ratio, 0.5), 4.0)) // BLOCK * BLOCK)
+
+
+def _check_finite(chain: AbstractChain, carry: Carry, part: np.ndarray, first: int, last: int, burn_in: int) -> None:
+    if np.all(np.isfinite(part)):
+        return
+    lane = int(np.argmax(~np.all(np.isfinite(part), axis=1)))
+    which = [i for i in range(part.shape[1]) if not np.isfinite(part[lane, i])]
+    told = chain.describe(jax.tree.map(lambda leaf: leaf[lane], carry.state))
+    state = np.asarray(told.pop("state"))
+    where = f"lane {lane}, between steps {first} and {last} after {burn_in} steps of burn-in"
+    if not np.all(np.isfinite(state)):
+        raise InputError(f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes")
+    names = told.pop("observables")
+    raise InputError(
+        f"observable {names[which[0]]!r} is not finite in {where}, where the state is now {state.tolist()}: it must be finite on "
+        "the whole state space, the wall and 0 included (usual cause: a logarithm or a division at 0)"
+    )

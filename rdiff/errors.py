@@ -1,0 +1,82 @@
+"""What rdiff raises and warns, and the checks of plain numbers that every entry point shares."""
+
+import math
+import operator
+from typing import Any
+
+import jax
+import numpy as np
+
+
+class InputError(ValueError):
+    """Bad input: the message says what was given, what was expected and the usual cause.
+
+    ```python
+    >>> import rdiff
+    >>> rdiff.JSQDiffusion(beta=-1.0)
+    Traceback (most recent call last):
+        ...
+    rdiff.errors.InputError: beta must be a positive, finite number, got -1.0: ...
+
+    ```
+    """
+
+
+class AccuracyWarning(UserWarning):
+    """A number was computed but should not be trusted to the precision it prints."""
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether any leaf of `values` is a JAX tracer, so that its value cannot be looked at."""
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))
+
+
+def real(name: str, value: Any, why: str = "") -> Any:
+    """A finite real scalar, or an array of them for `vmap`; traced values pass unseen."""
+    if is_traced(value):
+        return value
+    try:
+        array = np.asarray(value)
+        finite = array.dtype.kind in "iuf" and bool(np.all(np.isfinite(array)))
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise InputError(_said(f"{name} must be a finite number, got {value!r}", why))
+    return value
+
+
+def positive(name: str, value: Any, why: str = "") -> Any:
+    """A positive, finite real; traced values pass unseen."""
+    if is_traced(value):
+        return value
+    try:
+        ok = np.asarray(value).dtype.kind in "iuf" and bool(np.all(np.isfinite(value) & (np.asarray(value) > 0)))
+    except (TypeError, ValueError):
+        ok = False
+    if not ok:
+        raise InputError(_said(f"{name} must be a positive, finite number, got {value!r}", why))
+    return value
+
+
+def integer(name: str, value: Any, least: int, why: str = "") -> int:
+    """An integer of at least `least`; a float that is one exactly (`10.0`) is refused, as `range` would."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(_said(f"{name} must be an integer, got {value!r}", why)) from None
+    if number < least:
+        raise InputError(_said(f"{name} must be at least {least}, got {number}", why))
+    return number
+
+
+def probability(name: str, value: Any, why: str = "") -> float:
+    """A number strictly between 0 and 1."""
+    if not (isinstance(value, (float, int, np.floating)) and math.isfinite(value) and 0 < value < 1):
+        raise InputError(_said(f"{name} must lie strictly between 0 and 1, got {value!r}", why))
+    return float(value)
+
+
+def _said(message: str, why: str) -> str:
+    return f"{message}: {why}" if why else message

@@ -1,0 +1,177 @@
+"""`Estimate`: a number with its error, which every law answers `expect(h)` with."""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import ArrayLike
+
+from rdiff import table
+from rdiff.errors import is_traced, probability
+
+
+class Estimate(eqx.Module):
+    """E h under some law: a mean, its standard error, and what is known of both.
+
+    A pytree, so it comes out of `jit` and `vmap` (the numbers are arrays then).
+
+    **Fields:**
+
+    - `mean`, `stderr`: the estimate and its standard error (0 for an exact law, NaN when none can be given).
+    - `name`: what was averaged.
+    - `dof`: degrees of freedom of the Student t interval: independent lanes or batches less one.
+    - `ess`: effective number of independent block means (arviz-stats); NaN where it means nothing.
+    - `rhat`: nested R-hat of the two halves of the run; NaN where it means nothing.
+    - `bias`: time-discretisation bias of `mean`, estimated or computed; None when not asked for.
+    - `error`: bound on the numerical error of an exact law; None for samples.
+    - `cautions`: why the error bar should not be trusted; empty when it can be.
+    - `settings`: how the number was made, as a tuple of (name, value).
+
+    ```python
+    >>> from rdiff import Estimate
+    >>> est = Estimate(mean=0.814, stderr=0.003, name="y2", dof=63)
+    >>> low, high = est.ci(0.95)
+    >>> round(low, 4), round(high, 4), est.reliable
+    (0.808, 0.82, True)
+
+    ```
+    """
+
+    mean: ArrayLike
+    stderr: ArrayLike
+    name: str = eqx.field(static=True, default="h")
+    dof: float = eqx.field(static=True, default=math.inf)
+    ess: ArrayLike = math.nan
+    rhat: ArrayLike = math.nan
+    bias: ArrayLike | None = None
+    error: ArrayLike | None = None
+    cautions: tuple[str, ...] = eqx.field(static=True, default=())
+    settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the error bar can be trusted; `cautions` says why not."""
+        return not self.cautions
+
+    def ci(self, level: float = 0.95) -> tuple[ArrayLike, ArrayLike]:
+        """Confidence interval: Student t, widened on both sides by |bias| and by the numerical error when known.
+
+        **Arguments:** `level` in (0, 1).
+        **Raises:** `InputError` when it is not.
+        """
+        half = self.stderr * t_quantile(probability("level", level), self.dof) + self.systematic
+        return self.mean - half, self.mean + half
+
+    @property
+    def systematic(self) -> ArrayLike:
+        """|bias| plus numerical error: what more sampling would not take away."""
+        absolute = jnp.abs if is_traced(self.bias) or isinstance(self.bias, jax.Array) else np.abs
+        return (0.0 if self.bias is None else absolute(self.bias)) + (0.0 if self.error is None else self.error)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Plain numbers for JSON: NaN and infinity are None."""
+        if self.error is not None:
+            low, high, stderr = self.mean - self.error, self.mean + self.error, None
+        else:
+            (low, high), stderr = self.ci(level), plain(self.stderr)
+        return {
+            "observable": self.name,
+            "mean": plain(self.mean),
+            "stderr": stderr,
+            "ci": [plain(low), plain(high)],
+            "level": level,
+            "reliable": self.reliable,
+            "ess": plain(self.ess),
+            "rhat": plain(self.rhat),
+            "bias": plain(self.bias),
+            "error": plain(self.error),
+            "cautions": list(self.cautions),
+        }
+
+    def __str__(self) -> str:
+        return str(Estimates({self.name: self}))
+
+
+class Estimates(dict[str, Estimate]):
+    """Several estimates of one law by name; prints as one table. A pytree like the `Estimate`s in it."""
+
+    def to_dict(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """A list of the estimates' plain dicts."""
+        return [estimate.to_dict(level) for estimate in self.values()]
+
+    def table(self, level: float = 0.95, title: str | None = None) -> Any:
+        """The `rich` table that `print` shows as text."""
+        rows = [_row(name, est, level) for name, est in self.items()]
+        exact = any(est.error is not None for est in self.values())
+        biased = any(est.bias is not None for est in self.values())
+        columns = ["observable", "mean", "error" if exact else "stderr", f"{100 * level:g}% interval", "ess", "rhat"]
+        if biased:
+            columns.append("bias")
+        else:
+            rows = [row[:-1] for row in rows]
+        return table.build(columns, rows, title, notes(self))
+
+    def __str__(self) -> str:
+        if is_traced(dict(self)) or any(np.ndim(est.mean) for est in self.values()):
+            return "\n".join(f"{name}: {est!r}" for name, est in self.items())
+        return table.text(self.table())
+
+
+jax.tree_util.register_pytree_with_keys(
+    Estimates,
+    lambda e: ([(jax.tree_util.DictKey(k), v) for k, v in e.items()], tuple(e)),
+    lambda names, values: Estimates(zip(names, values, strict=True)),
+)
+
+
+def notes(estimates: Mapping[str, Estimate]) -> list[str]:
+    """One line a caution, naming the observables it holds for (or none when it holds for all)."""
+    holders: dict[str, list[str]] = {}
+    for name, est in estimates.items():
+        for caution in est.cautions:
+            holders.setdefault(caution, []).append(name)
+    return [
+        "not reliable" + ("" if len(names) == len(estimates) else f" ({', '.join(names)})") + f": {caution}"
+        for caution, names in holders.items()
+    ]
+
+
+@functools.lru_cache(maxsize=256)
+def t_quantile(level: float, dof: float) -> float:
+    """Two-sided Student t quantile: P(|T| <= t) = level; NaN without degrees of freedom."""
+    from scipy.special import ndtri, stdtrit
+
+    if not dof > 0:
+        return math.nan
+    p = 0.5 + level / 2
+    return float(ndtri(p) if math.isinf(dof) else stdtrit(dof, p))
+
+
+def plain(value: Any) -> Any:
+    """A float for JSON: None for None, NaN and infinities; lists for arrays."""
+    if value is None:
+        return None
+    if np.ndim(value):
+        return [plain(x) for x in np.asarray(value)]
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def _row(name: str, est: Estimate, level: float) -> list[str]:
+    scale = est.stderr if est.error is None else est.error
+    low, high = est.ci(level)
+    digits = functools.partial(table.number, error=scale)
+    return [
+        name,
+        digits(est.mean),
+        table.number(scale),
+        f"[{digits(low)}, {digits(high)}]",
+        "-" if np.isnan(est.ess) else f"{float(est.ess):.0f}",
+        "-" if np.isnan(est.rhat) else f"{float(est.rhat):.3f}",
+        table.number(est.bias),
+    ]

@@ -1,0 +1,110 @@
+"""The noise of a reflected step, keyed by an integer step: a Brownian increment and an exponential mark.
+
+A generator is a pair of functions: `init(key)` makes the state of one lane, `bits(state, count)` hands out 32-bit
+words and the next state. Never keyed by time, so nothing repeats or jitters however long a run is.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree, UInt32
+
+from rdiff.errors import InputError
+
+
+class AbstractNoise(eqx.Module):
+    """A random generator whose state travels with the lane."""
+
+    @abc.abstractmethod
+    def init(self, key: Key[Array, ""]) -> PyTree:
+        """The generator's state for one lane."""
+
+    @abc.abstractmethod
+    def bits(self, state: PyTree, count: int) -> tuple[PyTree, list[UInt32[Array, ""]]]:
+        """The next state, and `count` words of 32 random bits."""
+
+
+class Threefry(AbstractNoise):
+    """JAX's own counter-based generator: words of step k are `random.bits(fold_in(key, k))`.
+
+    Random access in k, and the strongest of the generators here; several times slower than `Xoshiro` on a CPU.
+    A lane has 2^32 steps before it repeats.
+    """
+
+    def init(self, key: Key[Array, ""]) -> tuple[Key[Array, ""], UInt32[Array, ""]]:
+        return key, jnp.uint32(0)
+
+    def bits(self, state: PyTree, count: int) -> tuple[PyTree, list[UInt32[Array, ""]]]:
+        key, k = state
+        words = jax.random.bits(jax.random.fold_in(key, k), (count,), jnp.uint32)
+        return (key, k + jnp.uint32(1)), [words[i] for i in range(count)]
+
+
+class Xoshiro(AbstractNoise):
+    """xoshiro128+: 128 bits of state a lane, seeded from the lane's JAX key; period 2^128 - 1. The default.
+
+    Its lowest bits are weak (linear), so only the upper 23 of a word (26 in float64) are used.
+
+    Source: Blackman and Vigna, Scrambled linear pseudorandom number generators, ACM TOMS 47 (2021).
+    """
+
+    def init(self, key: Key[Array, ""]) -> tuple[UInt32[Array, ""], ...]:
+        words = jax.random.bits(key, (4,), jnp.uint32)
+        # The all-zero state is the one the generator cannot leave.
+        return words[0] | jnp.uint32(1), words[1], words[2], words[3]
+
+    def bits(self, state: PyTree, count: int) -> tuple[PyTree, list[UInt32[Array, ""]]]:
+        s0, s1, s2, s3 = state
+        words = []
+        for _ in range(count):
+            words.append(s0 + s3)
+            shifted = s1 << 9
+            s2, s3 = s2 ^ s0, s3 ^ s1
+            s1, s0 = s1 ^ s2, s0 ^ s3
+            s2 = s2 ^ shifted
+            s3 = (s3 << 11) | (s3 >> 21)
+        return (s0, s1, s2, s3), words
+
+
+def draw(
+    noise: AbstractNoise, state: PyTree, noise_dim: int, dtype: jnp.dtype
+) -> tuple[PyTree, Float[Array, " noise"], Float[Array, ""]]:
+    """The noise of one step: the generator's next state, `noise_dim` standard normals, and an Exp(1) mark.
+
+    The mark is what the minimum of a Brownian bridge is made from; it is independent of the normals.
+    """
+    words_each = 1 if dtype == jnp.float32 else 2
+    state, words = noise.bits(state, words_each * (noise_dim + 1))
+    # In (-1, 1), odd multiples of a power of two: never 0 or +-1, where a transform below would be infinite.
+    u = [_symmetric(words[i : i + words_each], dtype) for i in range(0, len(words), words_each)]
+    normals = jnp.stack([2.0**0.5 * jax.lax.erf_inv(x) for x in u[:-1]])
+    return state, normals, -jnp.log(0.5 + 0.5 * u[-1])
+
+
+def root_key(key: int | Array) -> Key[Array, ""]:
+    """A JAX key from an int seed, a typed key or a raw `PRNGKey`.
+
+    **Raises:** `InputError` for anything else.
+    """
+    if isinstance(key, int) and not isinstance(key, bool):
+        return jax.random.key(key % 2**63)
+    if isinstance(key, jax.Array) and key.shape == () and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.shape == (2,):
+        return jax.random.wrap_key_data(key)
+    raise InputError(f"key must be an int or one JAX key (jax.random.key(0)), got {key!r}")
+
+
+def lane_keys(key: Key[Array, ""], lanes: int) -> Key[Array, " lanes"]:
+    """One key a lane, by number: lane i's noise does not depend on how many lanes there are."""
+    return jax.vmap(lambda lane: jax.random.fold_in(key, lane))(jnp.arange(lanes, dtype=jnp.uint32))
+
+
+def _symmetric(words: list[UInt32[Array, ""]], dtype: jnp.dtype) -> Float[Array, ""]:
+    if len(words) == 1:
+        # 23 bits and a half: exact in float32; converted as int32, which vectorises everywhere.
+        return (jax.lax.convert_element_type(words[0] >> 9, jnp.int32).astype(dtype) + 0.5) * 2.0**-22 - 1.0
+    high, low = (jax.lax.convert_element_type(word >> 6, jnp.int32).astype(dtype) for word in words)
+    return (high * 2.0**26 + low + 0.5) * 2.0**-51 - 1.0
