@@ -13,6 +13,8 @@ from rdiff.models import ReflectedBrownianMotion as ReflectedBrownianMotion
 from rdiff.models import ReflectedOU as ReflectedOU
 from rdiff.noise import Threefry as Threefry
 from rdiff.noise import Xoshiro as Xoshiro
+from rdiff.paths import Paths as Paths
+from rdiff.paths import sample_paths as sample_paths
 from rdiff.process import AbstractReflectedDiffusion as AbstractReflectedDiffusion
 from rdiff.process import ReflectedDiffusion as ReflectedDiffusion
 from rdiff.solvers import BridgeEuler as BridgeEuler

@@ -18,6 +18,7 @@ from rdiff.errors import InputError, integer, is_traced, positive
 from rdiff.estimate import Estimate, Estimates, t_quantile
 from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.functionals import Observable, named
+from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
 from rdiff.solvers.base import fixed_step_only
@@ -92,8 +93,8 @@ def long_run_average(
 
     ```
     """
-    dtype = _dtype(dtype)
-    with _precision(dtype):
+    dtype = as_dtype(dtype)
+    with precision(dtype):
         plan = _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise)
         if plan.traced:
             if rtol is not None or atol is not None or progress or chunk is not None:
@@ -180,16 +181,15 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
     if not (isinstance(burn_in, (int, float, np.number)) and math.isfinite(burn_in) and burn_in >= 0):
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
     names, functions = named(h, process.dim, dtype)
-    leaves = lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x  # noqa: E731
     settings = (
         ("model", _describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
         ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name),
     )  # fmt: skip
     make = PairedChain if bias else DiffusionChain
     return _Plan(
-        chain=make(jax.tree.map(leaves, process), solver, noise or Xoshiro(), jnp.asarray(dt, dtype), functions, names),
+        chain=make(cast(process, dtype), solver, noise or Xoshiro(), jnp.asarray(dt, dtype), functions, names),
         keys=lane_keys(root_key(key), chains),
-        starts=_starts(process, y0, chains, dtype),
+        starts=start_points(process, y0, chains, dtype),
         names=names,
         steps=_steps(horizon, dt),
         burn_in=_steps(burn_in, dt),
@@ -256,33 +256,9 @@ def _traced(plan: _Plan) -> Estimates:
     )  # fmt: skip
 
 
-def _starts(process: AbstractReflectedDiffusion, y0: Any, chains: int, dtype: Any) -> Float[Array, "lanes dim"]:
-    y = jnp.asarray(process.start if y0 is None else y0, dtype)
-    if y.shape not in ((process.dim,), (chains, process.dim)):
-        raise InputError(f"y0 must have shape ({process.dim},) or ({chains}, {process.dim}), got {y.shape}")
-    if not is_traced((y, process)):
-        height = np.asarray(jax.vmap(process.domain.height)(jnp.atleast_2d(y)))
-        rest = np.asarray(jnp.atleast_2d(y))[:, list(process.nonnegative)]
-        if not (np.all(np.isfinite(y)) and np.all(height >= -1e-6) and np.all(rest >= 0)):
-            raise InputError(f"y0 must be finite and lie in the domain (lowest height {height.min():g}), got {np.asarray(y).tolist()}")
-    return jnp.broadcast_to(y, (chains, process.dim))
-
-
 def _steps(time: float, dt: float) -> int:
     """Whole steps that cover `time`, with 1e-6 of a step forgiven to rounding."""
     return math.ceil(time / dt - 1e-6)
-
-
-def _dtype(dtype: Any) -> Any:
-    dtype = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
-    if dtype not in (jnp.float32, jnp.float64):
-        raise InputError(f"dtype must be float32 or float64, got {dtype}")
-    return dtype
-
-
-def _precision(dtype: Any) -> contextlib.AbstractContextManager:
-    wide = dtype == jnp.float64 and not jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
-    return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 
 def _describe(process: AbstractReflectedDiffusion) -> str:

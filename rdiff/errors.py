@@ -42,7 +42,7 @@ def real(name: str, value: Any, why: str = "") -> Any:
         finite = False
     if not finite:
         raise InputError(_said(f"{name} must be a finite number, got {value!r}", why))
-    return value
+    return float(value) if isinstance(value, int) else value
 
 
 def positive(name: str, value: Any, why: str = "") -> Any:
@@ -55,7 +55,7 @@ def positive(name: str, value: Any, why: str = "") -> Any:
         ok = False
     if not ok:
         raise InputError(_said(f"{name} must be a positive, finite number, got {value!r}", why))
-    return value
+    return float(value) if isinstance(value, int) else value
 
 
 def integer(name: str, value: Any, least: int, why: str = "") -> int:

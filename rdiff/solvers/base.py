@@ -166,5 +166,9 @@ def matvec(sigma: ArrayLike, dw: Float[Array, " noise"]) -> Float[Array, " dim"]
 
 
 def _unwrapped(terms: Any) -> ReflectedTerm:
-    """diffrax wraps terms to run time backwards; noise that is a state must not pass through that."""
-    return terms.term if isinstance(terms, diffrax.WrapTerm) else terms
+    """diffrax wraps terms so that time may run backwards; a generator's state must not pass through that."""
+    while not isinstance(terms, ReflectedTerm):
+        if not hasattr(terms, "term"):
+            raise InputError(f"a reflected solver needs an rdiff.ReflectedTerm, got {terms!r}: it carries the wall and the noise")
+        terms = terms.term
+    return terms

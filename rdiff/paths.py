@@ -1,0 +1,129 @@
+"""Sample paths with their local time, through `diffrax.diffeqsolve`."""
+
+import dataclasses
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Key
+
+from rdiff.errors import InputError, integer, is_traced, positive
+from rdiff.noise import AbstractNoise, Threefry, lane_keys, root_key
+from rdiff.precision import as_dtype, cast, precision, start_points
+from rdiff.process import AbstractReflectedDiffusion
+from rdiff.solvers import AbstractReflectedSolver, BridgeHeun, ReflectedTerm
+from rdiff.solvers.base import fixed_step_only
+
+_CLOCK = 2**24  # steps a float32 clock counts exactly
+
+
+class Paths(eqx.Module):
+    """Sample paths at the times `ts`: `values` (paths, times, dim) and `local_time` U (paths, times)."""
+
+    ts: Float[Array, " times"]
+    values: Float[Array, "paths times dim"]
+    local_time: Float[Array, "paths times"]
+
+    def __repr__(self) -> str:
+        paths, times, dim = self.values.shape
+        return f"Paths({paths} paths of dimension {dim} at {times} times)"
+
+
+def sample_paths(
+    process: AbstractReflectedDiffusion,
+    ts: Float[ArrayLike, " times"],
+    *,
+    key: int | Key[Array, ""],
+    paths: int = 1,
+    y0: ArrayLike | None = None,
+    dt: float = 0.01,
+    solver: AbstractReflectedSolver | None = None,
+    dtype: Any = None,
+    noise: AbstractNoise | None = None,
+) -> Paths:
+    """Independent sample paths and their local time at given times.
+
+    At every saved time the path is in the domain (to rounding), and U has grown only where the path met the wall. Between
+    two saved times several reflections may lie.
+
+    **Arguments:**
+
+    - `ts`: times, not decreasing, from 0 on, each a multiple of `dt` to 1e-6 of a step.
+    - `paths`: how many; path i does not depend on their number.
+    - `y0`: start, (dim,) or (paths, dim); default `process.start`, which is 0 where 0 lies in the domain.
+    - `dt`: step; `solver`: default `BridgeHeun()`; `noise`: the generator, default `Threefry()`.
+    - `dtype`: `jnp.float32` or `jnp.float64` (works without the global x64 switch).
+
+    diffrax's clock counts steps here, not time, so it is exact however long the path.
+
+    **Returns:** `Paths` with `.ts`, `.values` (paths, times, dim) and `.local_time` (paths, times).
+    **Raises:** `InputError`.
+
+    ```python
+    >>> import jax.numpy as jnp, rdiff
+    >>> p = rdiff.sample_paths(rdiff.JSQDiffusion(beta=1.0), jnp.arange(0, 5.1, 0.5), key=0, paths=8)
+    >>> p.values.shape, p.local_time.shape, bool(jnp.all(p.values[..., 0] >= 0))
+    ((8, 11, 2), (8, 11), True)
+
+    ```
+    """
+    if not isinstance(process, AbstractReflectedDiffusion):
+        raise InputError(f"expected a reflected diffusion such as rdiff.JSQDiffusion(beta=1.0), got {process!r}")
+    solver = fixed_step_only(BridgeHeun() if solver is None else solver)
+    solver.check(process)
+    paths = integer("paths", paths, 1)
+    marks = _on_grid(ts, dt)
+    dtype = as_dtype(dtype)
+    with precision(dtype):
+        starts = start_points(process, y0, paths, dtype)
+        keys = lane_keys(root_key(key), paths)
+        term = ReflectedTerm(cast(process, dtype), keys, jnp.asarray(dt, dtype), Threefry() if noise is None else noise)
+        values, local_time = _solve(term, solver, starts, jnp.asarray(marks, dtype), int(marks[-1]))
+        return Paths(jnp.asarray(ts, dtype), values, local_time)
+
+
+@eqx.filter_jit
+def _solve(
+    terms: ReflectedTerm, solver: AbstractReflectedSolver, starts: Array, marks: Array, steps: int
+) -> tuple[Array, Array]:
+    clock = jnp.arange(max(steps, 1) + 1, dtype=starts.dtype)
+
+    def one(key: Array, y: Array) -> tuple[Array, Array]:
+        solution = diffrax.diffeqsolve(
+            dataclasses.replace(terms, key=key), solver, t0=clock[0], t1=clock[-1], dt0=None,
+            y0=(y, jnp.zeros((), y.dtype)), saveat=diffrax.SaveAt(ts=marks), stepsize_controller=diffrax.StepTo(ts=clock),
+            adjoint=diffrax.ForwardMode(), max_steps=None,
+        )  # fmt: skip
+        return solution.ys
+
+    return jax.vmap(one)(terms.key, starts)
+
+
+def _on_grid(ts: ArrayLike, dt: float) -> np.ndarray:
+    """The step number of each time."""
+    if is_traced((ts, dt)):
+        raise InputError("ts and dt set the number of steps and must be plain numbers, not traced ones")
+    positive("dt", dt)
+    times = np.asarray(ts, float)
+    if times.ndim != 1 or not times.size or not np.all(np.isfinite(times)):
+        raise InputError(f"ts must be a vector of finite times, got shape {times.shape}")
+    if times[0] < 0 or np.any(np.diff(times) < 0):
+        raise InputError("ts must start at 0 or later and not decrease")
+    numbers = np.round(times / dt)
+    # Times that came through float32 are off by 1e-7 of their size.
+    off = np.abs(times / dt - numbers) > 1e-6 + 3e-7 * numbers
+    if np.any(off):
+        at = int(np.argmax(off))
+        raise InputError(
+            f"ts must lie on the step grid, got ts[{at}] = {times[at]:g}, which is {times[at] / dt:g} steps of dt = {dt:g}: "
+            "choose dt so that it divides the times"
+        )
+    if numbers[-1] > _CLOCK:
+        raise InputError(
+            f"{numbers[-1]:.3g} steps are more than a path's clock counts ({_CLOCK}): take fewer or longer steps; "
+            "for averages over long times use rdiff.long_run_average"
+        )
+    return numbers

@@ -1,0 +1,15 @@
+"""Strict arithmetic for every test: a dtype or a rank that changes by accident is an error. Two host devices."""
+
+import jax
+import pytest
+
+import rdiff
+
+rdiff.use_all_cores(2)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
+def key() -> jax.Array:
+    return jax.random.key(20230301)
