@@ -2,6 +2,10 @@
 
 from rdiff.averages import SimulatedLaw as SimulatedLaw
 from rdiff.averages import long_run_average as long_run_average
+from rdiff.checks import Check as Check
+from rdiff.compare import Comparison as Comparison
+from rdiff.compare import Comparisons as Comparisons
+from rdiff.compare import compare as compare
 from rdiff.devices import use_all_cores as use_all_cores
 from rdiff.domain import HalfSpace as HalfSpace
 from rdiff.errors import AccuracyWarning as AccuracyWarning
@@ -17,6 +21,8 @@ from rdiff.paths import Paths as Paths
 from rdiff.paths import sample_paths as sample_paths
 from rdiff.process import AbstractReflectedDiffusion as AbstractReflectedDiffusion
 from rdiff.process import ReflectedDiffusion as ReflectedDiffusion
+from rdiff.queue.read import read_samples as read_samples
+from rdiff.queue.samples import Samples as Samples
 from rdiff.solvers import BridgeEuler as BridgeEuler
 from rdiff.solvers import BridgeHeun as BridgeHeun
 from rdiff.solvers import ProjectedEuler as ProjectedEuler

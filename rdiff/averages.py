@@ -16,8 +16,8 @@ from rdiff import engine
 from rdiff.chains import DiffusionChain, PairedChain
 from rdiff.errors import InputError, integer, is_traced, positive
 from rdiff.estimate import Estimate, Estimates, t_quantile
-from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.functionals import Observable, named
+from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
@@ -98,7 +98,9 @@ def long_run_average(
         plan = _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise)
         if plan.traced:
             if rtol is not None or atol is not None or progress or chunk is not None:
-                raise InputError("inside jit, vmap or grad a long-run average is one fixed scan: no rtol, atol, progress or chunk")
+                raise InputError(
+                    "inside jit, vmap or grad a long-run average is one fixed scan: no rtol, atol, progress or chunk"
+                )
             result = _traced(plan)
         else:
             result = _eager(plan, rtol, atol, progress, chunk)
@@ -157,7 +159,7 @@ class _Plan(eqx.Module):
     total_memories: float | None = eqx.field(static=True)
 
 
-def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise) -> _Plan:  # noqa: ANN001
+def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise) -> _Plan:
     if not isinstance(process, AbstractReflectedDiffusion):
         raise InputError(f"expected a reflected diffusion such as rdiff.JSQDiffusion(beta=1.0), got {process!r}")
     solver = fixed_step_only(BridgeHeun() if solver is None else solver)
@@ -224,7 +226,7 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None)
     at = None
     with _progress_bar(progress, tolerant) as show:
         try:
-            for at in states:  # noqa: B007
+            for at in states:
                 show(at)
         except KeyboardInterrupt:
             partial = None
@@ -271,7 +273,7 @@ def _describe(process: AbstractReflectedDiffusion) -> str:
 
 
 @contextlib.contextmanager
-def _progress_bar(wanted: bool, tolerant: bool):  # noqa: ANN202
+def _progress_bar(wanted: bool, tolerant: bool):
     """A bar on stderr with path-steps; does nothing unless wanted."""
     if not wanted:
         yield lambda at: None
@@ -287,5 +289,3 @@ def _progress_bar(wanted: bool, tolerant: bool):  # noqa: ANN202
             bar.update(task, total=None if tolerant else at.total, completed=at.done)
 
         yield show
-
-

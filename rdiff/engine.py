@@ -5,6 +5,7 @@ drives a compiled loop over steps from the host. It knows nothing of diffusions.
 """
 
 import abc
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -125,7 +126,7 @@ def run(
     zero = np.zeros((lanes, len(carry.sums)))
     while done < burn_in:
         size = min(pace.steps, burn_in - done)
-        with pace:
+        with pace.timed(size):
             carry = jax.block_until_ready(_forget(chain, carry, size))
         done += size
         yield Progress(done, total, batches, zero, 0)
@@ -139,7 +140,7 @@ def run(
             left = length
             while left > 0:
                 size = min(pace.steps, left)
-                with pace:
+                with pace.timed(size):
                     carry = jax.block_until_ready(_advance(chain, carry, size // BLOCK, size % BLOCK))
                 left -= size
                 yield Progress(done + averaged + length - left, total, batches, sums, averaged)
@@ -163,14 +164,20 @@ class _Pace:
         guess = max(1, 2_000_000 // lanes) if chunk is None else chunk
         self.steps = -(-guess // BLOCK) * BLOCK
 
-    def __enter__(self) -> None:
-        self._began = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
+    @contextlib.contextmanager
+    def timed(self, steps: int) -> Iterator[None]:
+        """Around a call of so many steps: sets the length of the next."""
+        began = time.perf_counter()
+        yield
         if not self._fixed:
-            ratio = CALL_SECONDS / max(time.perf_counter() - self._began, 1e-6)
-            # The first call compiles: never slow down by much, and speed up at most fourfold.
-            self.steps = max(BLOCK, int(self.steps * min(max(ratio, 0.5), 4.0)) // BLOCK * BLOCK)
+            fitting = steps * CALL_SECONDS / max(time.perf_counter() - began, 1e-6)
+            # A call that compiled says little, a short one little more: halve or quadruple at most.
+            bounded = (
+                min(max(fitting, self.steps / 2), self.steps * 4.0)
+                if fitting < self.steps or steps == self.steps
+                else self.steps
+            )
+            self.steps = max(BLOCK, int(bounded) // BLOCK * BLOCK)
 
 
 def _check_finite(chain: AbstractChain, carry: Carry, part: np.ndarray, first: int, last: int, burn_in: int) -> None:
@@ -182,9 +189,11 @@ def _check_finite(chain: AbstractChain, carry: Carry, part: np.ndarray, first: i
     state = np.asarray(told.pop("state"))
     where = f"lane {lane}, between steps {first} and {last} after {burn_in} steps of burn-in"
     if not np.all(np.isfinite(state)):
-        raise InputError(f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes")
+        raise InputError(
+            f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes"
+        )
     names = told.pop("observables")
     raise InputError(
-        f"observable {names[which[0]]!r} is not finite in {where}, where the state is now {state.tolist()}: it must be finite on "
-        "the whole state space, the wall and 0 included (usual cause: a logarithm or a division at 0)"
+        f"observable {names[which[0]]!r} is not finite in {where}, where the state is now {state.tolist()}: it must be "
+        "finite on the whole state space, the wall and 0 included (usual cause: a logarithm or a division at 0)"
     )

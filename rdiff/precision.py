@@ -59,5 +59,7 @@ def start_points(process: AbstractReflectedDiffusion, y0: Any, lanes: int, dtype
         inside &= np.all(points[:, list(process.nonnegative)] >= 0, axis=1)
         if not np.all(np.isfinite(points)) or not np.all(inside):
             worst = points[int(np.argmin(np.where(np.isfinite(heights), inside, False)))]
-            raise InputError(f"y0 must be finite and lie in the domain, got {worst.tolist()} (usual cause: a negative coordinate)")
+            raise InputError(
+                f"y0 must be finite and lie in the domain, got {worst.tolist()} (usual cause: a negative coordinate)"
+            )
     return jnp.broadcast_to(y, (lanes, process.dim))

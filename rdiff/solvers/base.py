@@ -169,6 +169,8 @@ def _unwrapped(terms: Any) -> ReflectedTerm:
     """diffrax wraps terms so that time may run backwards; a generator's state must not pass through that."""
     while not isinstance(terms, ReflectedTerm):
         if not hasattr(terms, "term"):
-            raise InputError(f"a reflected solver needs an rdiff.ReflectedTerm, got {terms!r}: it carries the wall and the noise")
+            raise InputError(
+                f"a reflected solver needs an rdiff.ReflectedTerm, got {terms!r}: it carries the wall and the noise"
+            )
         terms = terms.term
     return terms

@@ -31,9 +31,7 @@ class BridgeEuler(AbstractReflectedSolver):
 
     weak_order = 1.0
 
-    def advance(
-        self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array
-    ) -> tuple[Array, Array]:
+    def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
         sigma = process.sigma(y)
         d = process.drift(y) * dt + matvec(sigma, dw)
         normal = process.domain.normal

@@ -48,9 +48,7 @@ class BridgeHeun(AbstractReflectedSolver):
                 "Use solver=rdiff.BridgeEuler(), which takes any noise (weak order 1)"
             )
 
-    def advance(
-        self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array
-    ) -> tuple[Array, Array]:
+    def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
         n, r = process.domain.normal, jnp.asarray(process.domain.direction, y.dtype)
         sigma = process.sigma(y)
         mu = process.drift(y)
@@ -88,6 +86,6 @@ class BridgeHeun(AbstractReflectedSolver):
 
 
 def _mills(x: Array) -> Array:
-    """Mills' ratio (1 - Phi(x))/phi(x) for x >= 0, within 8e-5: cruder fits cost the order."""
+    """Mills' ratio (1 - Phi(x))/phi(x) for x >= 0, within 8.1e-5 of itself: cruder fits cost the order."""
     above = 1.2533141373 + x * (0.76553158 + x * 0.18680572)
     return above / (1 + x * (1.41010961 + x * (0.76679742 + x * 0.18680572)))

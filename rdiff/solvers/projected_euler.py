@@ -28,9 +28,7 @@ class ProjectedEuler(AbstractReflectedSolver):
 
     weak_order = 0.5
 
-    def advance(
-        self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array
-    ) -> tuple[Array, Array]:
+    def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
         del mark
         free = y + process.drift(y) * dt + matvec(process.sigma(y), dw)
         push = jnp.maximum(-process.domain.height(free), 0)

@@ -1,0 +1,244 @@
+"""`compare`: E h under two laws side by side, their difference and its error, and whether to believe them."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rdiff import table
+from rdiff.checks import Check, failures
+from rdiff.errors import InputError
+from rdiff.estimate import Estimate, notes, plain, t_quantile
+
+_SAME = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """E h(X) against E h(Y).
+
+    **Fields:** `prelimit` and `limit`, the two `Estimate`s; `n`, the servers of the one queue among the two laws (None
+    when there is none, or two different ones); `refined`, E h(Y) + C(h)/sqrt(n) where the limit law knows it; `checks`,
+    the identities of the laws that have them; `notes`, what the laws guessed or left out.
+    """
+
+    prelimit: Estimate
+    limit: Estimate
+    n: int | None = None
+    refined: float | None = None
+    checks: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What was averaged."""
+        return self.prelimit.name
+
+    @property
+    def difference(self) -> float:
+        """E h(X) - E h(Y)."""
+        return _number(self.prelimit.mean) - _number(self.limit.mean)
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of the difference: the two laws are independent."""
+        return math.hypot(_number(self.prelimit.stderr), _number(self.limit.stderr))
+
+    @property
+    def scaled(self) -> float | None:
+        """The difference times sqrt(n), which converges to the theorem's constant C(h); None without one n."""
+        return None if self.n is None else math.sqrt(self.n) * self.difference
+
+    @property
+    def z(self) -> float | None:
+        """The difference in standard errors; None when neither law has any (or one is unknown)."""
+        return self.difference / self.stderr if self.stderr > 0 else None
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of the difference (Welch, Satterthwaite)."""
+        parts = [(_number(e.stderr) ** 2, e.dof) for e in (self.prelimit, self.limit)]
+        bottom = sum(v**2 / dof for v, dof in parts if v > 0 and dof > 0)
+        return sum(v for v, _ in parts) ** 2 / bottom if bottom > 0 else math.inf
+
+    def ci(self, level: float = 0.95) -> tuple[float, float]:
+        """Interval for the difference: Student t, widened by the known biases and numerical errors of both."""
+        self.prelimit.ci(level)  # refuses a level that is none
+        half = _number(self.prelimit.systematic) + _number(self.limit.systematic)
+        if self.stderr != 0:
+            half += t_quantile(level, self.dof) * self.stderr
+        return self.difference - half, self.difference + half
+
+    @property
+    def reliable(self) -> bool:
+        """Whether both errors can be trusted and no identity fails."""
+        return self.prelimit.reliable and self.limit.reliable and not failures(self.checks)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Plain numbers for JSON: NaN and infinity are None."""
+        numbers = {
+            "prelimit": self.prelimit.mean, "limit": self.limit.mean, "difference": self.difference,
+            "stderr": self.stderr, "scaled": self.scaled, "z": self.z, "refined": self.refined,
+        }  # fmt: skip
+        return {
+            "observable": self.name,
+            **{key: plain(value) for key, value in numbers.items()},
+            "ci": [plain(end) for end in self.ci(level)],
+            "level": level,
+            "prelimit_stderr": plain(self.prelimit.stderr),
+            "limit_stderr": plain(self.limit.stderr),
+            "n": self.n,
+            "reliable": self.reliable,
+            "cautions": _notes({self.name: self}),
+        }
+
+    def __str__(self) -> str:
+        return str(Comparisons({self.name: self}))
+
+
+class Comparisons(dict[str, Comparison]):
+    """Comparisons of the same two laws by observable; prints as one table with the checks under it."""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The identities of the laws compared."""
+        return next(iter(self.values())).checks if self else ()
+
+    @property
+    def reliable(self) -> bool:
+        """Whether all of them are."""
+        return all(comparison.reliable for comparison in self.values())
+
+    def notes(self) -> list[str]:
+        """Lines to print under the tables: identities that fail and why, what is not reliable, what was guessed."""
+        said = dict.fromkeys(note for comparison in self.values() for note in comparison.notes)
+        return [*failures(self.checks), *_notes(self), *said]
+
+    def to_dict(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """A list of the comparisons' plain dicts; the checks have their own `to_dict`."""
+        return [comparison.to_dict(level) for comparison in self.values()]
+
+    def table(self, level: float = 0.95, title: str | None = None) -> Any:
+        """The `rich` table of the comparisons."""
+        scaled = any(c.n is not None for c in self.values())
+        refined = any(c.refined is not None for c in self.values())
+        columns = ["observable", "prelimit", "limit", "difference", "stderr", f"{100 * level:g}% interval", "z"]
+        columns += ["x sqrt(n)"] * scaled + ["refined"] * refined
+        rows = []
+        for name, c in self.items():
+            low, high = c.ci(level)
+            row: list[Any] = [
+                name,
+                table.number(c.prelimit.mean, max(_scale(c.prelimit), c.stderr / 10)),
+                table.number(c.limit.mean, max(_scale(c.limit), c.stderr / 10)),
+                table.number(c.difference, c.stderr),
+                table.number(c.stderr),
+                f"[{table.number(low, c.stderr)}, {table.number(high, c.stderr)}]",
+                "-" if c.z is None or math.isnan(c.z) else f"{c.z:.1f}",
+            ]
+            root = None if c.n is None else math.sqrt(c.n)
+            row += [table.number(c.scaled, None if root is None else root * c.stderr)] * scaled
+            rows.append(row + [c.refined] * refined)
+        return table.build(columns, rows, title)
+
+    def checks_table(self, title: str | None = None) -> Any:
+        """The `rich` table of the checks, or None without any."""
+        if not self.checks:
+            return None
+        rows = [
+            [
+                check.name,
+                table.number(check.value, check.stderr),
+                table.number(check.expected, check.stderr),
+                table.number(check.stderr),
+                "-" if math.isnan(check.z) else f"{check.z:.1f}",
+                check.verdict,
+            ]
+            for check in self.checks
+        ]
+        return table.build(["identity of the queue", "value", "expected", "stderr", "z", "verdict"], rows, title)
+
+    def __str__(self) -> str:
+        tables = [table.text(t) for t in (self.table(), self.checks_table()) if t is not None]
+        lines = "\n".join(self.notes())
+        return "\n\n".join([*tables, lines] if lines else tables)
+
+
+def compare(X: Any, Y: Any, h: Any) -> Any:
+    """E h(X) - E h(Y) for any two laws, with its standard error and the identities that say whether X is what it seems.
+
+    **Arguments:**
+
+    - `X`, `Y`: laws, anything with `expect(h)`: samples, simulated or exact, of a queue or of the limit. Where they
+      have `beta`, `n`, `b`, `checks()`, `notes` or `refined(h, n)`, these are used.
+    - `h`: from a state to a scalar, JAX-traceable; or a dict of these by name, answered from one run of each law.
+
+    **Returns:** a `Comparison`, or `Comparisons` for a dict.
+
+    **Raises:** `InputError` when something is not a law, when the two beta differ, or when one has a buffer (b = 0
+    against b >= 1) and the other does not: they have different limits.
+
+    Braverman, Stochastic Systems 13(1), 2023: the difference is at most of order 1/sqrt(n).
+
+    ```python
+    >>> import numpy as np, rdiff
+    >>> rows = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 100)
+    >>> S = rdiff.Samples(rows, n=4, b=1, beta=1.0, weights="regular")
+    >>> rdiff.compare(S, S, lambda x: x[1]).difference
+    0.0
+
+    ```
+    """
+    for which, law in (("first", X), ("second", Y)):
+        if not callable(getattr(law, "expect", None)):
+            raise InputError(
+                f"the {which} law, {law!r:.60}, has no expect(h): a model is made a law by rdiff.SimulatedLaw(model) "
+                "or rdiff.StationaryLaw(model), a queue by .exact() or .simulate()"
+            )
+    _same_system(X, Y)
+    left, right = X.expect(h), Y.expect(h)
+    sizes = {int(law.n) for law in (X, Y) if getattr(law, "n", None) is not None}
+    n = sizes.pop() if len(sizes) == 1 else None
+    checks = tuple(check for law in (X, Y) for check in (law.checks() if hasattr(law, "checks") else ()))
+    said = tuple(note for law in (X, Y) for note in (getattr(law, "notes", None) or ()))
+
+    def pair(x: Estimate, y: Estimate, function: Any) -> Comparison:
+        return Comparison(x, y, n, _refined(Y, function, n), checks, said)
+
+    if isinstance(h, Mapping):
+        return Comparisons({name: pair(left[name], right[name], h[name]) for name in left})
+    return pair(left, right, h)
+
+
+def _same_system(X: Any, Y: Any) -> None:
+    beta = [getattr(law, "beta", None) for law in (X, Y)]
+    if None not in beta and not math.isclose(float(beta[0]), float(beta[1]), rel_tol=_SAME):  # pyright: ignore
+        raise InputError(
+            f"the laws have different beta, {float(beta[0]):.10g} and {float(beta[1]):.10g}: "  # pyright: ignore
+            "beta = sqrt(n) (1 - lam) fixes the limit, so give both the same (or lam = 1 - beta/sqrt(n))"
+        )
+    b = [getattr(law, "b", None) for law in (X, Y)]
+    if None not in b and (b[0] == 0) != (b[1] == 0):
+        raise InputError(f"the laws have b = {b[0]} and b = {b[1]}: without a buffer (b = 0) the limit is another one")
+
+
+def _refined(Y: Any, h: Any, n: int | None) -> float | None:
+    if n is None or not callable(getattr(Y, "refined", None)) or hasattr(Y, "n"):
+        return None
+    value = Y.refined(h, n)
+    return float(getattr(value, "mean", value))
+
+
+def _notes(comparisons: Mapping[str, Comparison]) -> list[str]:
+    """The cautions of both laws, one line each."""
+    sides = ({name: getattr(c, side) for name, c in comparisons.items()} for side in ("prelimit", "limit"))
+    return [f"{side} {line}" for side, group in zip(("prelimit", "limit"), sides, strict=True) for line in notes(group)]
+
+
+def _scale(estimate: Estimate) -> float:
+    error = estimate.stderr if estimate.error is None else estimate.error
+    return _number(error)
+
+
+def _number(value: Any) -> float:
+    return float(value)

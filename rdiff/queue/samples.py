@@ -1,0 +1,237 @@
+"""`Samples`: the law that a simulator's rows stand for, with errors that respect time and correlation."""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from rdiff.checks import Check, failures, queue_identities
+from rdiff.errors import InputError
+from rdiff.estimate import Estimate, Estimates
+from rdiff.functionals import by_name
+from rdiff.queue.batches import BatchMeans
+from rdiff.queue.formats import Format, occupancy
+from rdiff.queue.holding import Holding
+from rdiff.queue.observe import evaluate, require_linear
+from rdiff.queue.problems import Record
+from rdiff.queue.rows import flat, label, numbers, slices, starts_empty, unique
+from rdiff.queue.system import System
+
+_log = logging.getLogger(__name__)
+_RELAXATIONS = 20
+_SHOWN = 3
+
+
+class Samples:
+    r"""Samples of a queue as a law of X: X_1 = (n - Q_1)/sqrt(n) and X_i = Q_i/sqrt(n), i >= 2, row by row.
+
+    **Arguments:**
+
+    - `array`: numbers, (rows, columns) or (chains, rows, columns), written as `format`: "occupancy" Q_1..Q_{b+1},
+      "lengths" of the n servers (in service included), "fractions" Q_i/n, "scaled" X itself. A leading Q_0 is dropped.
+    - `n` servers, `b` places to wait at each (or `inf`), and `beta` or `lam` = 1 - beta/sqrt(n).
+    - `weights`: "time" (a row counts for as long as its state holds; the default when `time` is given), "regular" (rows
+      on a grid of times), "arrivals" (states seen by arrivals just before they join), or one number a row.
+    - `time`: one a row, in mean service times. `hold`: a state lasts until the "next" time or since the "previous".
+      `end_time`: when the last row ends, or where the record is cut; one for all chains, or a list in their order.
+    - `burn_in`: time to drop, counted from the first row of each chain; or `burn_in_rows`.
+    - `averages`: each row is the average of an independent run; then only h that are linear are allowed.
+    - `chain`: a label a row, when (rows, columns) holds several chains.
+    - `names` of the columns and `lines`, the numbers of the rows in a file: what messages call them.
+
+    Standard errors come from about 30 batches of equal time (never across chains), intervals from Student's t.
+
+    **Attributes:** `n`, `b`, `beta`, `lam`; `x` (rows, levels) float64, the rows that count; `weights` (rows,), how
+    much each counts; `chain` (rows,), the chain it belongs to; `chains`, how many; `notes`, what was guessed or
+    left out.
+
+    **Raises:** `InputError` naming row and column, what was found and expected, and the usual cause.
+
+    ```python
+    >>> import numpy as np, rdiff
+    >>> rows = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 100)
+    >>> S = rdiff.Samples(rows, n=4, b=1, beta=1.0, weights="regular")
+    >>> float(S.expect(lambda x: x[0]).mean)
+    0.25
+
+    ```
+    """
+
+    def __init__(
+        self, array: Any, *, n: Any, b: Any, beta: Any = None, lam: Any = None, format: Format = "occupancy",
+        weights: Any = None, time: Any = None, hold: Literal["next", "previous"] = "next", end_time: Any = None,
+        burn_in: Any = None, burn_in_rows: int | None = None, averages: bool = False, chain: Any = None,
+        names: Sequence[str] | None = None, lines: Any = None,
+    ) -> None:  # fmt: skip
+        self.system = System.of(n, b, beta, lam)
+        self.averages = bool(averages)
+        names = names if names is not None else [str(c) for c in getattr(array, "columns", [])] or None
+        array = numbers(array)
+        rows, chain_of = flat(array, chain)
+        count = int(chain_of.max()) + 1
+        record = label(array.shape, names, lines)
+        if self.averages:
+            if time is not None or (isinstance(weights, str) and weights != "regular"):
+                raise InputError("rows that are averages of runs have no time: give neither time nor weights of time")
+            weights = "regular" if weights is None else weights
+        held = Holding.of(weights, time, hold, end_time, burn_in, burn_in_rows, len(rows), count)
+        q, notes = occupancy(rows, self.system, format, self.averages, record)
+        order = np.argsort(chain_of, kind="stable")
+        q, chain_of = q[order], chain_of[order]
+        durations, said = _durations(held, order, chain_of, record)
+        load = self.n * self.lam
+        self._starts_empty = starts_empty(q, durations, chain_of, order, load, self.averages, record)
+        record.refuse()
+        keep = durations > 0
+        if not keep.any():
+            raise InputError(f"no row counts: burn-in, end time and weights leave nothing of {len(rows)} rows")
+        self.weights = durations[keep]
+        labels, self.chain = np.unique(chain_of[keep], return_inverse=True)
+        self.chains = len(labels)
+        self._states, self._index = unique(q[keep], self.n)
+        self._span = _time_span(held, self.weights)
+        self._cause = self._other_hold(held, q, order, chain_of)
+        self.notes = tuple(dict.fromkeys(notes + said))
+        for note in self.notes:
+            _log.log(logging.INFO if "grid of times" in note else logging.WARNING, note)
+
+    @property
+    def n(self) -> int:
+        """The number of servers."""
+        return self.system.n
+
+    @property
+    def b(self) -> int | float:
+        """Places to wait at each server, the one in service left out; may be `math.inf`."""
+        return self.system.b
+
+    @property
+    def beta(self) -> float:
+        """sqrt(n) (1 - lam)."""
+        return self.system.beta
+
+    @property
+    def lam(self) -> float:
+        """Arrival rate a server, in units of the service rate."""
+        return self.system.lam
+
+    @property
+    def x(self) -> np.ndarray:
+        """The rows that count, as X: float64 (rows, levels), in order within each chain."""
+        return self._x[self._index]
+
+    @property
+    def _x(self) -> np.ndarray:
+        # Divide: delta Q, with delta = 1/sqrt(n), makes X_2 > 0.3 true at Q_2 = 3, n = 100.
+        x = self._states.astype(np.float64)
+        x[:, 0] = self.n - x[:, 0]
+        return x / math.sqrt(self.n)
+
+    def expect(self, h: Any) -> Any:
+        """E h(X): an `Estimate`; of a dict of observables, `Estimates`.
+
+        **Arguments:** `h`, JAX-traceable, from a state (levels,) to a scalar; evaluated in float64.
+        **Raises:** `InputError` when h is no scalar, not finite at a state of the record, or not linear of `averages`.
+        """
+        observables = by_name(h)
+        if self.averages:
+            require_linear(observables, self._states.shape[1], self.n)
+        values = evaluate(observables, self._x)[self._index]
+        batches = self._batches(values, self.weights, self.chain)
+        mean, stderr = batches.mean, batches.stderr
+        share = self.weights / self.weights.sum()
+        variance = share @ (values - mean) ** 2
+        general = self._cautions()
+        result = Estimates()
+        for j, name in enumerate(observables):
+            ess = float(len(values))
+            if not self.averages and stderr[j] > 0:
+                ess = min(ess, float(variance[j] / stderr[j] ** 2))
+            result[name] = Estimate(
+                mean=float(mean[j]), stderr=float(stderr[j]), name=name, dof=float(batches.dof), ess=ess,
+                cautions=general + batches.cautions(j, ess), settings=self._settings(batches),
+            )  # fmt: skip
+        return result if isinstance(h, Mapping) else next(iter(result.values()))
+
+    def checks(self) -> list[Check]:
+        """The queue's identities tested on these rows, one a level, with the likely cause where one fails.
+
+        Averages of runs say nothing of P(Q_i = n): from them only E Q_1 can be tested, and only without blocking.
+        """
+        if self.averages and not math.isinf(self.b):
+            return []
+        checks = self._identities(self._states[self._index], self.weights, self.chain)
+        return [dataclasses.replace(c, cause=self._cause) if c.ok is False and self._cause else c for c in checks]
+
+    def __repr__(self) -> str:
+        rows, levels = len(self._index), self._states.shape[1]
+        what = "averages" if self.averages else "rows"
+        chains = f" in {self.chains} chains" if self.chains > 1 and not self.averages else ""
+        return f"Samples({rows} {what}{chains}, {levels} levels, n={self.n}, b={self.b}, beta={self.beta:g})"
+
+    def _batches(self, values: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> BatchMeans:
+        if self.averages:
+            return BatchMeans.of_runs(values, weights)
+        return BatchMeans.of_chains(values, weights, slices(chain))
+
+    def _identities(self, q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[Check]:
+        levels = 1 if self.averages else q.shape[1]
+        values = np.concatenate([q[:, :levels], q[:, :levels] == self.n], axis=1).astype(np.float64)
+        units = self._batches(values, weights, chain).units
+        means = units.means[:, :levels], units.means[:, levels:]
+        return queue_identities(self.n, self.lam, self.b, *means, units.weights)
+
+    def _other_hold(self, held: Holding, q: np.ndarray, order: np.ndarray, chain: np.ndarray) -> str:
+        """The cause of failing identities when they hold with the other `hold`; "" else."""
+        if (
+            not isinstance(held.weights, str)
+            or held.weights != "time"
+            or not failures(self._identities(self._states[self._index], self.weights, self.chain))
+        ):
+            return ""
+        other = dataclasses.replace(held, hold="previous" if held.hold == "next" else "next")
+        durations, _ = _durations(other, order, chain, Record((), range(len(order))))
+        keep = durations > 0
+        if not keep.any() or failures(self._identities(q[keep], durations[keep], chain[keep])):
+            return ""
+        return f"with hold={other.hold!r} they hold: times are shifted against states by a row"
+
+    def _cautions(self) -> tuple[str, ...]:
+        found = []
+        relaxation = max(1.0, 4 / self.beta**2)
+        if self._span is not None and self._span < _RELAXATIONS * relaxation:
+            found.append(
+                f"the record spans {self._span:.4g} time units, {self._span / relaxation:.2g} relaxation times of the "
+                f"queue (about {relaxation:.3g}); at least {_RELAXATIONS} are needed"
+            )
+        if self._starts_empty:
+            found.append("the record starts from the empty system: drop the start (burn_in or burn_in_rows)")
+        return tuple(found)
+
+    def _settings(self, batches: BatchMeans) -> tuple[tuple[str, Any], ...]:
+        unit = "runs" if self.averages else "batches"
+        return (("n", self.n), ("b", self.b), ("beta", self.beta), ("rows", len(self._index)), (unit, batches.dof + 1))
+
+
+def _durations(held: Holding, order: np.ndarray, chain: np.ndarray, record: Record) -> tuple[np.ndarray, list[str]]:
+    """How much each row counts, chain after chain; and what there is to say."""
+    durations, notes, parts = np.zeros(len(order)), [], slices(chain)
+    for c, part in enumerate(parts):
+        durations[part], said = held.durations(order[part], c, record)
+        notes += said if len(parts) == 1 else [f"chain {c}: {note}" for note in said] if c < _SHOWN else []
+    if len(parts) > _SHOWN and notes:
+        notes.append(f"of {len(parts)} chains, notes on the first {_SHOWN} are shown")
+    return durations, notes
+
+
+def _time_span(held: Holding, weights: np.ndarray) -> float | None:
+    """The time that the rows cover, when they say."""
+    if held.time is None or not isinstance(held.weights, str):
+        return None
+    if held.weights == "time":
+        return float(weights.sum())
+    spacing = np.diff(held.time.astype(np.float64))
+    return float(np.median(spacing[spacing > 0])) * len(weights) if (spacing > 0).any() else None
