@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Key
+from jaxtyping import Array, Float, Key
 
 from rdiff import engine
 from rdiff.chains import DiffusionChain, PairedChain
@@ -23,6 +23,7 @@ from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
 from rdiff.solvers.base import fixed_step_only
 from rdiff.summary import summarise
+from rdiff.types import Points, Scalar
 
 MEMORIES = 10  # burn-in in relaxation times: what is left of the start is e^-10
 MAX_ROUNDS = 1000
@@ -41,14 +42,14 @@ def long_run_average(
     h: Observable | Mapping[str, Observable],
     *,
     key: int | Key[Array, ""],
-    dt: ArrayLike = 0.1,
+    dt: float = 0.1,
     chains: int = 4096,
     horizon: float = 200.0,
     burn_in: float | None = None,
     solver: AbstractReflectedSolver | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    y0: ArrayLike | None = None,
+    y0: Points | None = None,
     dtype: Any = None,
     bias: bool = False,
     progress: bool = False,
@@ -130,7 +131,7 @@ class SimulatedLaw:
         object.__setattr__(self, "options", {"key": key, **options})
 
     @property
-    def beta(self) -> ArrayLike | None:
+    def beta(self) -> Scalar | None:
         """The process's beta, where it has one."""
         return getattr(self.process, "beta", None)
 
@@ -167,7 +168,7 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
     chains = integer("chains", chains, 2, "the error comes from the spread of independent chains")
     positive("dt", dt)
     positive("horizon", horizon)
-    traced = is_traced((process, key, dt, y0)) or isinstance(jnp.zeros(()), jax.core.Tracer)
+    traced = is_traced((process, key, dt, y0)) or is_traced(jnp.zeros(()))
     if is_traced((horizon, burn_in)):
         raise InputError("horizon and burn_in set the number of steps and must be plain numbers, not traced ones")
     if is_traced(dt):
@@ -194,7 +195,7 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         starts=start_points(process, y0, chains, dtype),
         names=names,
         steps=_steps(horizon, dt),
-        burn_in=_steps(burn_in, dt),
+        burn_in=_steps(float(burn_in), dt),
         settings=settings,
         paired_order=solver.weak_order if bias else None,
         traced=traced,
@@ -215,7 +216,7 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None)
 
     def reached(at: engine.Progress) -> bool:
         return tolerant and all(
-            est.stderr * t_quantile(0.95, est.dof) <= max(atol or 0.0, (rtol or 0.0) * abs(est.mean))
+            float(est.stderr) * t_quantile(0.95, est.dof) <= max(atol or 0.0, (rtol or 0.0) * abs(float(est.mean)))
             for est in estimates(at).values()
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from rdiff.errors import InputError, is_traced, real
+from rdiff.types import Points, Scalar
 
 
 class HalfSpace(eqx.Module):
@@ -33,11 +34,11 @@ class HalfSpace(eqx.Module):
     ```
     """
 
-    normal: Float[ArrayLike, " dim"]
-    direction: Float[ArrayLike, " dim"]
-    offset: Float[ArrayLike, ""]
+    normal: Float[np.ndarray, " dim"] | Float[Array, " dim"]
+    direction: Float[np.ndarray, " dim"] | Float[Array, " dim"]
+    offset: Scalar
 
-    def __init__(self, normal: ArrayLike, direction: ArrayLike | None = None, offset: ArrayLike = 0.0):
+    def __init__(self, normal: Points, direction: Points | None = None, offset: Scalar = 0.0):
         direction = normal if direction is None else direction
         real("normal", normal)
         real("direction", direction)
@@ -59,18 +60,18 @@ class HalfSpace(eqx.Module):
     @property
     def dim(self) -> int:
         """Number of coordinates."""
-        return self.normal.shape[0]  # pyright: ignore[reportAttributeAccessIssue]
+        return self.normal.shape[0]
 
-    def height(self, y: Float[ArrayLike, " dim"]) -> Array:
+    def height(self, y: Points) -> Array:
         """n.y - offset: nonnegative inside, 0 on the boundary."""
         y = jnp.asarray(y)
         return along(self.normal, y) - jnp.asarray(self.offset, y.dtype)
 
-    def contains(self, y: Float[ArrayLike, " dim"], tolerance: float = 0.0) -> Array:
+    def contains(self, y: Points, tolerance: float = 0.0) -> Array:
         """Whether y lies in the domain, up to `tolerance` in height."""
         return self.height(y) >= -tolerance
 
-    def push(self, y: Float[ArrayLike, " dim"], amount: ArrayLike) -> Array:
+    def push(self, y: Points, amount: Scalar) -> Array:
         """y moved by `amount` along r, so that its height grows by `amount`."""
         y = jnp.asarray(y)
         return y + jnp.asarray(self.direction, y.dtype) * amount

@@ -5,6 +5,7 @@ import operator
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
 
 

@@ -9,10 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike
 
 from rdiff import table
 from rdiff.errors import is_traced, probability
+from rdiff.types import Scalar
 
 
 class Estimate(eqx.Module):
@@ -42,14 +42,14 @@ class Estimate(eqx.Module):
     ```
     """
 
-    mean: ArrayLike
-    stderr: ArrayLike
+    mean: Scalar
+    stderr: Scalar
     name: str = eqx.field(static=True, default="h")
     dof: float = eqx.field(static=True, default=math.inf)
-    ess: ArrayLike = math.nan
-    rhat: ArrayLike = math.nan
-    bias: ArrayLike | None = None
-    error: ArrayLike | None = None
+    ess: Scalar = math.nan
+    rhat: Scalar = math.nan
+    bias: Scalar | None = None
+    error: Scalar | None = None
     cautions: tuple[str, ...] = eqx.field(static=True, default=())
     settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
 
@@ -58,7 +58,7 @@ class Estimate(eqx.Module):
         """Whether the error bar can be trusted; `cautions` says why not."""
         return not self.cautions
 
-    def ci(self, level: float = 0.95) -> tuple[ArrayLike, ArrayLike]:
+    def ci(self, level: float = 0.95) -> tuple[Scalar, Scalar]:
         """Confidence interval: Student t, widened on both sides by |bias| and by the numerical error when known.
 
         **Arguments:** `level` in (0, 1).
@@ -68,7 +68,7 @@ class Estimate(eqx.Module):
         return self.mean - half, self.mean + half
 
     @property
-    def systematic(self) -> ArrayLike:
+    def systematic(self) -> Scalar:
         """|bias| plus numerical error: what more sampling would not take away."""
         absolute = jnp.abs if is_traced(self.bias) or isinstance(self.bias, jax.Array) else np.abs
         return (0.0 if self.bias is None else absolute(self.bias)) + (0.0 if self.error is None else self.error)

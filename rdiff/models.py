@@ -3,11 +3,12 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from rdiff.domain import HalfSpace
 from rdiff.errors import integer, positive, real
 from rdiff.process import AbstractReflectedDiffusion
+from rdiff.types import Scalar
 
 _NO_LIMIT = "the limit is stationary only for beta > 0, that is for load 1 - beta/sqrt(n) < 1"
 
@@ -37,12 +38,12 @@ class JSQDiffusion(AbstractReflectedDiffusion):
     ```
     """
 
-    beta: ArrayLike
+    beta: Scalar
     b: int = eqx.field(static=True)
     additive = True
     linear = True
 
-    def __init__(self, beta: ArrayLike, b: int = 1):
+    def __init__(self, beta: Scalar, b: int = 1):
         self.beta = positive("beta", beta, _NO_LIMIT)
         self.b = integer("b", b, 0, "the places in each buffer, the customer in service left out")
 
@@ -56,7 +57,7 @@ class JSQDiffusion(AbstractReflectedDiffusion):
         return tuple(range(1, self.b + 1))
 
     @property
-    def relaxation_time(self) -> ArrayLike:
+    def relaxation_time(self) -> Scalar:
         """About 4/beta^2, the time of reflected Brownian motion with drift -beta, but never below that of the queue's 1."""
         return 1.0 + (4 / self.beta**2 if self.b else 0.0)
 
@@ -90,14 +91,14 @@ class ReflectedOU(AbstractReflectedDiffusion):
     ```
     """
 
-    center: ArrayLike
-    rate: ArrayLike
-    scale: ArrayLike
+    center: Scalar
+    rate: Scalar
+    scale: Scalar
     additive = True
     linear = True
     nonnegative = ()
 
-    def __init__(self, center: ArrayLike, rate: ArrayLike = 1.0, scale: ArrayLike = 2.0**0.5):
+    def __init__(self, center: Scalar, rate: Scalar = 1.0, scale: Scalar = 2.0**0.5):
         self.center = real("center", center)
         self.rate = positive("rate", rate, "a process that does not return has no stationary law")
         self.scale = positive("scale", scale)
@@ -107,12 +108,12 @@ class ReflectedOU(AbstractReflectedDiffusion):
         return HalfSpace(normal=[1.0])
 
     @property
-    def relaxation_time(self) -> ArrayLike:
+    def relaxation_time(self) -> Scalar:
         return 1 / self.rate
 
     def drift(self, y: Float[Array, " 1"]) -> Float[Array, " 1"]:
         """rate (center - y)."""
-        return (self.rate * (self.center - y)).astype(y.dtype)
+        return jnp.asarray(self.rate * (self.center - y), y.dtype)
 
     def sigma(self, y: Float[Array, " 1"]) -> Float[Array, "1 1"]:
         """scale, as a matrix."""
@@ -137,13 +138,13 @@ class ReflectedBrownianMotion(AbstractReflectedDiffusion):
     ```
     """
 
-    mu: ArrayLike
-    s: ArrayLike
+    mu: Scalar
+    s: Scalar
     additive = True
     linear = True
     nonnegative = ()
 
-    def __init__(self, mu: ArrayLike, s: ArrayLike = 1.0):
+    def __init__(self, mu: Scalar, s: Scalar = 1.0):
         self.mu = positive("mu", mu, "the drift is -mu, and without one towards the wall there is no stationary law")
         self.s = positive("s", s)
 
@@ -152,7 +153,7 @@ class ReflectedBrownianMotion(AbstractReflectedDiffusion):
         return HalfSpace(normal=[1.0])
 
     @property
-    def relaxation_time(self) -> ArrayLike:
+    def relaxation_time(self) -> Scalar:
         """2 s^2/mu^2: the inverse of the spectral gap."""
         return 2 * self.s**2 / self.mu**2
 

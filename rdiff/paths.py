@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 
 from rdiff.errors import InputError, integer, is_traced, positive
 from rdiff.noise import AbstractNoise, Threefry, lane_keys, root_key
@@ -16,6 +16,7 @@ from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun, ReflectedTerm
 from rdiff.solvers.base import fixed_step_only
+from rdiff.types import Points
 
 _CLOCK = 2**24  # steps a float32 clock counts exactly
 
@@ -34,11 +35,11 @@ class Paths(eqx.Module):
 
 def sample_paths(
     process: AbstractReflectedDiffusion,
-    ts: Float[ArrayLike, " times"],
+    ts: Points,
     *,
     key: int | Key[Array, ""],
     paths: int = 1,
-    y0: ArrayLike | None = None,
+    y0: Points | None = None,
     dt: float = 0.01,
     solver: AbstractReflectedSolver | None = None,
     dtype: Any = None,
@@ -86,12 +87,10 @@ def sample_paths(
 
 
 @eqx.filter_jit
-def _solve(
-    terms: ReflectedTerm, solver: AbstractReflectedSolver, starts: Array, marks: Array, steps: int
-) -> tuple[Array, Array]:
+def _solve(terms: ReflectedTerm, solver: AbstractReflectedSolver, starts: Array, marks: Array, steps: int) -> PyTree:
     clock = jnp.arange(max(steps, 1) + 1, dtype=starts.dtype)
 
-    def one(key: Array, y: Array) -> tuple[Array, Array]:
+    def one(key: Array, y: Array) -> PyTree:
         solution = diffrax.diffeqsolve(
             dataclasses.replace(terms, key=key), solver, t0=clock[0], t1=clock[-1], dt0=None,
             y0=(y, jnp.zeros((), y.dtype)), saveat=diffrax.SaveAt(ts=marks), stepsize_controller=diffrax.StepTo(ts=clock),
@@ -102,7 +101,7 @@ def _solve(
     return jax.vmap(one)(terms.key, starts)
 
 
-def _on_grid(ts: ArrayLike, dt: float) -> np.ndarray:
+def _on_grid(ts: Points, dt: float) -> np.ndarray:
     """The step number of each time."""
     if is_traced((ts, dt)):
         raise InputError("ts and dt set the number of steps and must be plain numbers, not traced ones")

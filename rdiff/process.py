@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from rdiff.domain import HalfSpace
 from rdiff.errors import InputError, is_traced
+from rdiff.types import Scalar
 
 
 class AbstractReflectedDiffusion(eqx.Module):
@@ -21,8 +23,8 @@ class AbstractReflectedDiffusion(eqx.Module):
 
     drift: eqx.AbstractVar[Callable[[Float[Array, " dim"]], Float[Array, " dim"]]]
     domain: eqx.AbstractVar[HalfSpace]
-    additive: eqx.AbstractClassVar[bool]  # whether sigma is constant
-    linear: eqx.AbstractClassVar[bool]  # whether the drift is affine, which saves solvers its curvature
+    additive: ClassVar[bool]  # whether sigma is constant
+    linear: ClassVar[bool]  # whether the drift is affine, which saves solvers its curvature
     nonnegative: eqx.AbstractVar[tuple[int, ...]]  # coordinates beside the height that never fall below 0
 
     @abc.abstractmethod
@@ -31,7 +33,7 @@ class AbstractReflectedDiffusion(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def relaxation_time(self) -> ArrayLike | None:
+    def relaxation_time(self) -> Scalar | None:
         """About how long the process remembers its start, in its own time units; None when not known."""
 
     @property
@@ -80,7 +82,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
     diffusion: Float[ArrayLike, "dim noise"] | Callable[[Float[Array, " dim"]], Float[Array, "dim noise"]]
     domain: HalfSpace
     nonnegative: tuple[int, ...] = eqx.field(static=True)
-    memory: ArrayLike | None
+    memory: Scalar | None
     linear = False
 
     def __init__(
@@ -89,7 +91,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
         diffusion: ArrayLike | Callable[[Float[Array, " dim"]], ArrayLike],
         domain: HalfSpace,
         nonnegative: tuple[int, ...] = (),
-        relaxation_time: ArrayLike | None = None,
+        relaxation_time: Scalar | None = None,
     ):
         if not callable(drift):
             raise InputError(f"drift must be a function of the state, got {drift!r}")
@@ -97,7 +99,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
             raise InputError(f"domain must be an rdiff.HalfSpace, got {domain!r}")
         self.drift, self.domain, self.memory = drift, domain, relaxation_time
         self.nonnegative = tuple(nonnegative)
-        self.diffusion = diffusion if callable(diffusion) else _matrix(diffusion, domain.dim)
+        self.diffusion = diffusion if callable(diffusion) else _matrix(diffusion, domain.dim)  # pyright: ignore[reportAttributeAccessIssue]
         self._check()
 
     @property
@@ -105,7 +107,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
         return not callable(self.diffusion)
 
     @property
-    def relaxation_time(self) -> ArrayLike | None:
+    def relaxation_time(self) -> Scalar | None:
         return self.memory
 
     def sigma(self, y: Float[Array, " dim"]) -> Float[ArrayLike, "dim noise"]:

@@ -63,14 +63,16 @@ def diagnose(batches: np.ndarray) -> tuple[float, float, float]:
         return math.nan, math.nan, math.nan
     if np.ptp(batches) == 0:
         return float(count * lanes), 1.0, 0.0
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     draws = batches[: count // 2 * 2].T
     first, second = np.split(draws, 2, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ess = float(array_stats.ess(draws, method="mean"))
+        ess = np.asarray(array_stats.ess(draws, method="mean")).item()
         halves = np.repeat([0, 1], lanes)
-        rhat = float(array_stats.rhat_nested(np.concatenate([first, second]), superchain_ids=halves, method="identity"))
+        rhat = np.asarray(
+            array_stats.rhat_nested(np.concatenate([first, second]), superchain_ids=halves, method="identity")
+        ).item()
     change = second.mean(axis=1) - first.mean(axis=1)
     spread = np.std(change, ddof=1) / math.sqrt(lanes)
     return ess, rhat, float(change.mean() / spread) if spread > 0 else 0.0

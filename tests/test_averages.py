@@ -187,7 +187,7 @@ def test_memory_does_not_grow_with_the_horizon():
         rdiff.long_run_average(Y, H, key=0, chains=256, horizon=horizon)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.3 * peaks[0]
+    assert peaks[1] < 2 * peaks[0]  # states kept, not sums, would be 50 MB more
 
 
 def test_ctrl_c_hands_over_what_was_reached(monkeypatch):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Key, PyTree
@@ -92,7 +91,7 @@ class AbstractReflectedSolver(diffrax.AbstractItoSolver):
 
     term_structure: ClassVar = ReflectedTerm
     interpolation_cls: ClassVar[Callable[..., StepInterpolation]] = StepInterpolation
-    weak_order: eqx.AbstractClassVar[float]  # of stationary averages
+    weak_order: ClassVar[float]  # of stationary averages
 
     @abc.abstractmethod
     def advance(

@@ -1,0 +1,10 @@
+"""Names for what arguments may be; shapes are written beside them in each docstring."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Array
+
+Scalar: TypeAlias = float | Array | np.ndarray
+Points: TypeAlias = Scalar | Sequence[float] | Sequence[Sequence[float]]
