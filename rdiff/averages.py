@@ -27,6 +27,7 @@ from rdiff.types import Points, Scalar
 
 MEMORIES = 10  # burn-in in relaxation times: what is left of the start is e^-10
 MAX_ROUNDS = 1000
+MOST_STEPS = 1e12
 
 
 class Interrupted(KeyboardInterrupt):
@@ -261,6 +262,11 @@ def _traced(plan: _Plan) -> Estimates:
 
 def _steps(time: float, dt: float) -> int:
     """Whole steps that cover `time`, with 1e-6 of a step forgiven to rounding."""
+    if time / dt > MOST_STEPS:
+        raise InputError(
+            f"{time / dt:.3g} steps a chain are more than can ever be run ({MOST_STEPS:.0e}), from a time of {time:g} and "
+            f"dt {dt:g} (usual cause: a digit or an exponent too many)"
+        )
     return math.ceil(time / dt - 1e-6)
 
 

@@ -20,6 +20,7 @@ from rdiff.accumulate import BLOCK, Batches, PairSum, tree_sum
 from rdiff.devices import lane_sharding
 from rdiff.errors import InputError
 
+LONGEST_CALL = 2**30 // BLOCK * BLOCK  # steps, counted in int32 on the device
 CALL_SECONDS = 0.25  # a call of the device lasts about this long: often enough for a progress bar and for Ctrl-C
 
 
@@ -44,7 +45,7 @@ class AbstractChain(eqx.Module):
 
 
 class Carry(NamedTuple):
-    """What travels from call to call: the lanes' states and their sums since the last batch began."""
+    """What travels from call to call: the lanes' states, and the sums of their observables since burn-in."""
 
     state: PyTree
     sums: tuple[PairSum, ...]
@@ -87,7 +88,7 @@ _start = eqx.filter_jit(start)
 
 
 class Progress(NamedTuple):
-    """Where a run stands; `batches` is the run so far."""
+    """Where a run stands: sums of all steps averaged so far, and the batches that are full."""
 
     done: int
     total: int
@@ -127,7 +128,7 @@ def run(
     while done < burn_in:
         size = min(pace.steps, burn_in - done)
         with pace.timed(size):
-            carry = jax.block_until_ready(_forget(chain, carry, size))
+            carry = jax.block_until_ready(_forget(chain, carry, _count(size)))
         done += size
         yield Progress(done, total, batches, zero, 0)
 
@@ -136,21 +137,19 @@ def run(
     for _ in range(rounds):
         target = averaged + steps
         while averaged < target:
-            length = min(stretch, target - averaged)
-            left = length
-            while left > 0:
-                size = min(pace.steps, left)
+            before, end = sums, min(averaged + stretch, target)
+            full = end - averaged == stretch
+            while averaged < end:
+                size = min(pace.steps, end - averaged)
                 with pace.timed(size):
-                    carry = jax.block_until_ready(_advance(chain, carry, size // BLOCK, size % BLOCK))
-                left -= size
-                yield Progress(done + averaged + length - left, total, batches, sums, averaged)
-            part = np.stack([total.value() for total in carry.sums], axis=-1)
-            _check_finite(chain, carry, part, averaged, averaged + length, burn_in)
-            carry = Carry(carry.state, tuple(PairSum.zero(total.high) for total in carry.sums))
-            sums, averaged = sums + part, averaged + length
-            if length == stretch:
-                batches.add(part)
-        progress = Progress(done + averaged, total, batches, sums, averaged)
+                    carry = jax.block_until_ready(_advance(chain, carry, _count(size // BLOCK), _count(size % BLOCK)))
+                averaged += size
+                sums = np.stack([total.value() for total in carry.sums], axis=-1)
+                _check_finite(chain, carry, sums, averaged, burn_in)
+                yield Progress(burn_in + averaged, total, batches, sums, averaged)
+            if full:
+                batches.add(sums - before)
+        progress = Progress(burn_in + averaged, total, batches, sums, averaged)
         yield progress
         if finished(progress):
             return
@@ -162,7 +161,7 @@ class _Pace:
     def __init__(self, chunk: int | None, lanes: int):
         self._fixed = chunk is not None
         guess = max(1, 2_000_000 // lanes) if chunk is None else chunk
-        self.steps = -(-guess // BLOCK) * BLOCK
+        self.steps = min(-(-guess // BLOCK) * BLOCK, LONGEST_CALL)
 
     @contextlib.contextmanager
     def timed(self, steps: int) -> Iterator[None]:
@@ -177,22 +176,26 @@ class _Pace:
                 if fitting < self.steps or steps == self.steps
                 else self.steps
             )
-            self.steps = max(BLOCK, int(bounded) // BLOCK * BLOCK)
+            self.steps = min(max(BLOCK, int(bounded) // BLOCK * BLOCK), LONGEST_CALL)
 
 
-def _check_finite(chain: AbstractChain, carry: Carry, part: np.ndarray, first: int, last: int, burn_in: int) -> None:
-    if np.all(np.isfinite(part)):
+def _count(steps: int) -> Array:
+    """A number of steps as an array: as a Python number each would be compiled anew."""
+    return jnp.asarray(steps, jnp.int32)
+
+
+def _check_finite(chain: AbstractChain, carry: Carry, sums: np.ndarray, steps: int, burn_in: int) -> None:
+    if np.all(np.isfinite(sums)):
         return
-    lane = int(np.argmax(~np.all(np.isfinite(part), axis=1)))
-    which = [i for i in range(part.shape[1]) if not np.isfinite(part[lane, i])]
+    lane = int(np.argmax(~np.all(np.isfinite(sums), axis=1)))
+    which = [i for i in range(sums.shape[1]) if not np.isfinite(sums[lane, i])]
     told = chain.describe(jax.tree.map(lambda leaf: leaf[lane], carry.state))
-    state = np.asarray(told.pop("state"))
-    where = f"lane {lane}, between steps {first} and {last} after {burn_in} steps of burn-in"
+    state, names = np.asarray(told.pop("state")), told.pop("observables")
+    where = f"lane {lane} within {steps} steps after {burn_in} of burn-in"
     if not np.all(np.isfinite(state)):
         raise InputError(
             f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes"
         )
-    names = told.pop("observables")
     raise InputError(
         f"observable {names[which[0]]!r} is not finite in {where}, where the state is now {state.tolist()}: it must be "
         "finite on the whole state space, the wall and 0 included (usual cause: a logarithm or a division at 0)"

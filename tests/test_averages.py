@@ -231,7 +231,7 @@ def test_prints_nothing(capsys, caplog):
     (dict(chains=2.5), "chains must be an integer"),
     (dict(burn_in=-1.0), "burn_in must be"), (dict(burn_in=np.inf), "burn_in must be"), (dict(rtol=0.0), "rtol must be"),
     (dict(dtype="float16"), "dtype must be"), (dict(key="a"), "key must be"), (dict(y0=[-1.0, 0.0]), "lie in the domain"),
-    (dict(chunk=0), "chunk must be"),
+    (dict(chunk=0), "chunk must be"), (dict(horizon=1e300), "more than can ever be run"),
 ])  # fmt: skip
 def test_bad_options(options, message):
     with pytest.raises(rdiff.InputError, match=message):

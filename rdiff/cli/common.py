@@ -1,0 +1,219 @@
+"""What the commands share: options, the device, and how a result is shown or written."""
+
+import contextlib
+import functools
+import json
+import logging
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+SCHEMA = 1
+OBSERVABLES = ("y1", "y2", "y1*y2", "y2>1")
+
+
+def version() -> str:
+    """The installed version, or that of the working tree when nothing is installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("rdiff-sde")
+    except metadata.PackageNotFoundError:
+        return "0+tree"
+
+
+def options(*decorators: Callable) -> Callable:
+    """Several click options as one decorator, in the order that the help shows them."""
+    return lambda command: functools.reduce(lambda f, decorate: decorate(f), reversed(decorators), command)
+
+
+class OutFile(click.ParamType):
+    """A file to be written, with one of the endings given; looked at before the work starts, not after it."""
+
+    name = "file"
+
+    def __init__(self, *endings: str) -> None:
+        self.endings = endings
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        path = Path(value)
+        if path.suffix.lower() not in self.endings:
+            self.fail(f"{value!r} must end in {' or '.join(self.endings)}", param, ctx)
+        if path.is_dir() or not path.parent.is_dir():
+            self.fail(f"cannot write {value!r}: its folder must exist, and it must not be a folder", param, ctx)
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            self.fail(f"cannot write {value!r}: permission denied", param, ctx)
+        return path
+
+
+class Numbers(click.ParamType):
+    """Real numbers with commas between them."""
+
+    name = "x,x,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} must be numbers with commas between them, such as 0,1", param, ctx)
+
+
+def limit_options(beta: float | None = 1.0, b: int | None = 1) -> Callable:
+    """`--beta` and `--b`, which name the limit."""
+    return options(
+        click.option("--beta", type=float, default=beta, show_default=beta is not None, help="Drift parameter, > 0."),
+        click.option("--b", type=int, default=b, show_default=b is not None, help="Buffer places a server; 0: loss."),
+    )
+
+
+observable_option = click.option(
+    "--observable", "observables", metavar="EXPR", multiple=True,
+    help='What to average, such as "y1*y2" or "y2>1"; repeatable.  [default: y1, y2, y1*y2, y2>1]',
+)  # fmt: skip
+level_option = click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True,
+    help="Confidence level of the intervals.",
+)  # fmt: skip
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="The same seed, the same numbers."
+)
+x64_option = click.option("--x64", is_flag=True, help="Compute in double precision.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+out_option = click.option("--out", type=OutFile(".json", ".csv"), help="Also write the result to a .json or .csv file.")
+
+
+def parse_observables(texts: Sequence[str], dim: int) -> dict[str, Callable]:
+    """The observables asked for, or those of the defaults that a state of dimension `dim` has."""
+    from rdiff.observables import parse, parse_all
+
+    return parse_all(texts or [text for text in OBSERVABLES if parse(text).coordinates <= dim], dim)
+
+
+def on_terminal() -> bool:
+    """Whether progress has somebody to look at it."""
+    return sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def running(x64: bool = False) -> Iterator[dict[str, str]]:
+    """The surroundings of a computation: all cores, the precision, and what the library has to say.
+
+    Gives the announcements and warnings so far, each with its kind. When the work is done they are lines on stderr; a
+    failure says only what failed.
+    """
+    import jax
+
+    from rdiff.devices import use_all_cores
+    from rdiff.errors import InputError
+
+    with contextlib.suppress(InputError):  # JAX is in use already in this process: with the devices it has
+        use_all_cores()
+    said = _Said()
+    log = logging.getLogger("rdiff")
+    log.addHandler(said)
+    try:
+        with warnings.catch_warnings(), jax.enable_x64(True) if x64 else contextlib.nullcontext():
+            warnings.showwarning = said.warning
+            yield said.messages
+    finally:
+        log.removeHandler(said)
+    for message, kind in said.messages.items():
+        click.echo(f"{kind}: {message}", err=True)
+
+
+def settings(ctx: click.Context, **more: Any) -> dict[str, Any]:
+    """How a result was made: the options of the command, versions and device; the same for equal runs."""
+    import jax
+
+    devices = jax.devices()
+    skipped = ("as_json", "out", "plot")
+    return {
+        "command": ctx.info_name,
+        **{name: value for name, value in ctx.params.items() if name not in skipped},
+        **more,
+        "version": version(),
+        "jax": jax.__version__,
+        "device": f"{devices[0].platform} x {len(devices)}",
+    }
+
+
+def emit(
+    result: Mapping[str, Any], tables: Sequence[Any], notes: Sequence[str], rows: str, as_json: bool, out: Path | None
+) -> None:
+    """Show a result: one JSON object, or tables with notes under them, on stdout; and a file when asked.
+
+    **Arguments:** `result`, the JSON object without its schema; `tables`, rich tables; `notes`, lines of text; `rows`,
+    the key of `result` that holds its list of rows, which is what a .csv file gets.
+    """
+    payload = dumps(result)
+    if out is not None:
+        out.write_text(payload + "\n" if out.suffix.lower() == ".json" else _csv(clean(result[rows])))
+    if as_json:
+        click.echo(payload)
+        return
+    from rdiff import table
+
+    shown = [table.text(item, max(80, _width())) for item in tables]
+    click.echo("\n\n".join([*shown, "\n".join(notes)] if notes else shown))
+
+
+def dumps(result: Mapping[str, Any], indent: int | None = 2) -> str:
+    """The JSON text of a result."""
+    return json.dumps(clean({"schema": SCHEMA, **result}), allow_nan=False, indent=indent)
+
+
+def clean(value: Any) -> Any:
+    """Plain Python for JSON: NaN and infinity become None, arrays lists."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): clean(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(v) for v in value]
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return clean(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+class _Said(logging.Handler):
+    """What the library logs and warns of, a line each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: dict[str, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages[" ".join(record.getMessage().split())] = "note"
+
+    def warning(self, message: Any, *_: Any, **__: Any) -> None:
+        self.messages[" ".join(str(message).split())] = "warning"
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; a list becomes its entries with semicolons between them."""
+    import csv
+    import io
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: ";".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()})
+    return text.getvalue()

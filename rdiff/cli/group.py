@@ -1,0 +1,77 @@
+"""The `rdiff` command: what there is, and how every command ends."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from rdiff.cli.average import average
+from rdiff.cli.bench import bench
+from rdiff.cli.common import dumps, version
+from rdiff.cli.compare import compare
+from rdiff.cli.failure import INTERRUPTED, one_line
+from rdiff.cli.path import path
+
+EXAMPLES = """\b
+Examples:
+  rdiff compare                               an embedded queue sample against the limit
+  rdiff compare run.csv --n 100 --b 2 --beta 1 --time-column t --weights time
+                                              your own sample against the limit
+  rdiff average --beta 1 --observable y2 --observable "y2>1"
+                                              means of the limit, with error bars
+  rdiff path --beta 1 --horizon 20 --plot path.png
+                                              a picture of one path
+  rdiff bench throughput                      how fast it runs on this machine
+
+rdiff COMMAND --help lists the options of a command. Exit codes: 0 done, 2 bad input, 130 interrupted.
+"""
+
+
+class Commands(click.Group):
+    """A group that never ends in a traceback: a mistake of the user is one line on stderr and exit code 2."""
+
+    def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:
+        try:
+            code = super().main(args, prog_name or "rdiff", **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
+        except Exception as error:  # KeyboardInterrupt arrives as click.Abort
+            if os.environ.get("RDIFF_DEBUG"):
+                raise
+            message, code = one_line(error)
+            if code == INTERRUPTED and "--json" in (sys.argv[1:] if args is None else args):
+                click.echo(dumps({"interrupted": True}))  # nothing was reached
+            if message:
+                click.echo(message, err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:  # the reader, such as `head`, has all it wants
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+@click.group(
+    "rdiff",
+    cls=Commands,
+    invoke_without_command=True,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(version(), prog_name="rdiff")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Reflected diffusions in queueing: the limit of join-the-shortest-queue, and how your queue compares with it.
+
+    The limit Y lives on y1 >= 0; y1 counts idle servers and y2 servers with somebody waiting, both over sqrt(n).
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (average, compare, path, bench):
+    main.add_command(command)

@@ -1,0 +1,118 @@
+"""`rdiff path`: sample paths of the limit, as numbers or as a picture."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rdiff.cli import common
+
+MOST_VALUES = 50_000_000
+
+EXAMPLE = """\b
+Examples:
+  rdiff path --beta 1 --horizon 20 --plot path.png
+  rdiff path --paths 100 --every 0.5 --out paths.npz
+  rdiff path --points 200 > path.csv
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@common.limit_options()
+@click.option("--horizon", type=float, default=20.0, show_default=True, help="Length of a path.")
+@click.option("--dt", type=float, default=0.01, show_default=True, help="Time step.")
+@click.option("--paths", type=int, default=1, show_default=True, help="Number of independent paths.")
+@click.option("--y0", type=common.Numbers(), help="Start, such as 0,1.  [default: 0]")
+@click.option("--every", type=float, help="Time between saved points, a multiple of dt.")
+@click.option("--points", type=int, help="About how many points to save, instead of --every.  [default: 1000]")
+@click.option("--plot", type=common.OutFile(".png", ".pdf", ".svg"), help="Draw the paths to a .png, .pdf or .svg.")
+@click.option("--out", type=common.OutFile(".csv", ".npz", ".json"), help="Write to a file instead of stdout.")
+@common.seed_option
+@common.x64_option
+@common.json_option
+@click.pass_context
+def path(
+    ctx: click.Context, beta: float, b: int, horizon: float, dt: float, paths: int, y0: tuple[float, ...] | None,
+    every: float | None, points: int | None, plot: Path | None, out: Path | None, seed: int, x64: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Sample paths, as numbers or a picture.
+
+    Gives y1, y2, ... and the local time U at y1 = 0, on a regular grid of times.
+
+    Prints CSV (path, time, y1, y2, ..., U) unless --out, --plot or --json says otherwise.
+    """
+    import rdiff
+    from rdiff.errors import InputError
+
+    if plot is not None:
+        from rdiff import plots
+
+        plots.matplotlib()  # missing: said before the work, not after it
+    with common.running(x64):
+        process = rdiff.JSQDiffusion(beta, b)
+        ts = _times(horizon, dt, every, points)
+        if len(ts) * paths * (b + 3) > MOST_VALUES:
+            raise InputError(
+                f"{paths} paths of {len(ts)} points are more than {MOST_VALUES:g} numbers: save fewer with --every"
+            )
+        found = rdiff.sample_paths(process, ts, key=seed, paths=paths, y0=y0, dt=dt)
+        if plot is not None:
+            title = f"Reflected diffusion, beta = {beta:g}, b = {b}"
+            plots.paths(plot, ts, found.values, found.local_time, title=title)
+        if out is None and plot is not None and not as_json:
+            return
+        settings = common.settings(ctx)
+        _write(ts, found, settings, as_json, out)
+
+
+def _times(horizon: float, dt: float, every: float | None, points: int | None) -> Any:
+    """The grid of saved times: from 0 to the horizon, each a whole number of steps."""
+    import numpy as np
+
+    from rdiff.errors import InputError, integer, positive
+
+    positive("horizon", horizon)
+    positive("dt", dt)
+    if dt > horizon:
+        raise InputError(f"dt must be at most the horizon, got dt = {dt:g} and horizon = {horizon:g}")
+    if every is not None and points is not None:
+        raise InputError("give --every or --points, not both")
+    steps = round(horizon / dt)
+    if every is None:
+        stride = max(1, steps // integer("points", 1000 if points is None else points, 1))
+    else:
+        stride = max(1, round(positive("every", every) / dt))
+        if not math.isclose(stride * dt, every, rel_tol=1e-6):
+            raise InputError(f"every must be a multiple of dt, got every = {every:g} and dt = {dt:g}")
+        if every > horizon:
+            raise InputError(f"every must be at most the horizon, got every = {every:g} and horizon = {horizon:g}")
+    return np.arange(0, steps + 1, stride) * dt
+
+
+def _write(ts: Any, found: Any, settings: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    import numpy as np
+
+    values, local_time = np.asarray(found.values), np.asarray(found.local_time)
+    ending = out.suffix.lower() if out is not None else "" if as_json else ".csv"
+    if as_json or ending == ".json":
+        rows = [{"path": i, "y": y, "U": u} for i, (y, u) in enumerate(zip(values, local_time, strict=True))]
+        text = common.dumps({"command": "path", "settings": settings, "time": ts, "paths": rows}, indent=None)
+        if out is not None and ending == ".json":
+            out.write_text(text + "\n")
+        if as_json:
+            click.echo(text)
+    if ending == ".npz":
+        kept: dict[str, Any] = {name: settings[name] for name in ("beta", "b", "dt", "seed")}
+        np.savez(str(out), time=ts, values=values, local_time=local_time, **kept)
+    elif ending == ".csv":
+        paths, points, dim = values.shape
+        table = np.column_stack(
+            [np.repeat(np.arange(paths), points), np.tile(ts, paths), values.reshape(-1, dim), local_time.ravel()]
+        )
+        digits = "%.17g" if values.dtype == np.float64 else "%.9g"
+        formats = ["%d", "%.10g", *[digits] * (dim + 1)]
+        header = ",".join(["path", "time", *(f"y{i + 1}" for i in range(dim)), "U"])
+        target = sys.stdout if out is None else out
+        np.savetxt(target, table, formats, delimiter=",", header=header, comments="")

@@ -1,0 +1,42 @@
+"""What the tests of the command line share."""
+
+import json
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+from rdiff.cli import main
+
+SMALL = ["--chains", "64", "--horizon", "20"]
+
+
+def run(*args):
+    """The result of `rdiff ARGS`, with stdout and stderr apart."""
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def shell(*args, **options):
+    command = [sys.executable, "-m", "rdiff", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def strict_json(text):
+    """One JSON object and nothing else; NaN and Infinity are not JSON."""
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def refused(result, *words):
+    """Exit code 2, one clear line on stderr, nothing on stdout."""
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("rdiff"), result.stderr
+    assert "Traceback" not in lines[0]
+    for word in words:
+        assert word in lines[0]
