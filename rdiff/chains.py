@@ -19,8 +19,8 @@ from rdiff.solvers.bridge_euler import bridge, variance_across
 # States travel as tuples of scalars: vmapped, each is one array over lanes, and a step is a single fused loop.
 
 
-class DiffusionChain(AbstractChain):
-    """One path with step dt."""
+class AbstractDiffusionChain(AbstractChain):
+    """What every such chain is made of."""
 
     process: AbstractReflectedDiffusion
     solver: AbstractReflectedSolver
@@ -29,13 +29,22 @@ class DiffusionChain(AbstractChain):
     observables: tuple[Callable, ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
+    def move(self, y: tuple, dt: Array, dw: Array, mark: Array) -> tuple:
+        """One reflected step of a state."""
+        state, _ = self.solver.advance(self.process, jnp.stack(y), dt, dw, mark)
+        return tuple(part.astype(dt.dtype) for part in state)
+
+
+class DiffusionChain(AbstractDiffusionChain):
+    """One path with step dt."""
+
     def init(self, key: Key[Array, ""], start: Float[Array, " dim"]) -> PyTree:
         return tuple(start), self.noise.init(key)
 
     def step(self, state: PyTree) -> PyTree:
         y, noise = state
         noise, normals, mark = draw(self.noise, noise, self.process.noise_dim, self.dt.dtype)
-        return _move(self, y, self.dt, jnp.sqrt(self.dt) * normals, mark), noise
+        return self.move(y, self.dt, jnp.sqrt(self.dt) * normals, mark), noise
 
     def observe(self, state: PyTree) -> tuple[Float[Array, ""], ...]:
         y = jnp.stack(state[0])
@@ -45,19 +54,12 @@ class DiffusionChain(AbstractChain):
         return {"state": jnp.stack(state[0]), "dt": float(self.dt), "observables": self.names}
 
 
-class PairedChain(AbstractChain):
+class PairedChain(AbstractDiffusionChain):
     """Two paths from one start on the same noise, with steps dt and dt/2: their difference shows the bias of dt.
 
     The coarse mark is made from the fine path's own minimum, so each path alone has exactly the law of its scheme.
     Observables: those of the coarse path, then those of the fine one (the mean of its two points).
     """
-
-    process: AbstractReflectedDiffusion
-    solver: AbstractReflectedSolver
-    noise: AbstractNoise
-    dt: Float[Array, ""]
-    observables: tuple[Callable, ...] = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
 
     def init(self, key: Key[Array, ""], start: Float[Array, " dim"]) -> PyTree:
         y = tuple(start)
@@ -71,8 +73,8 @@ class PairedChain(AbstractChain):
             noise, normals, mark = draw(self.noise, noise, self.process.noise_dim, self.dt.dtype)
             marks.append(mark)
             moves.append(jnp.sqrt(half) * normals)
-        middle = _move(self, fine, half, moves[0], marks[0])
-        fine = _move(self, middle, half, moves[1], marks[1])
+        middle = self.move(fine, half, moves[0], marks[0])
+        fine = self.move(middle, half, moves[1], marks[1])
 
         # The lowest point of the driftless path over both halves, and the mark that would have made it in one step.
         sigma, normal = self.process.sigma(jnp.stack(coarse)), self.process.domain.normal
@@ -81,7 +83,7 @@ class PairedChain(AbstractChain):
         below, below_later = (bridge(rise, variance, mark)[0] for rise, mark in zip(rises, marks, strict=True))
         below = jnp.maximum(below, below_later - rises[0])
         mark = below * (below + rises[0] + rises[1]) / variance
-        coarse = _move(self, coarse, self.dt, moves[0] + moves[1], mark)
+        coarse = self.move(coarse, self.dt, moves[0] + moves[1], mark)
         return coarse, middle, fine, noise
 
     def observe(self, state: PyTree) -> tuple[Float[Array, ""], ...]:
@@ -93,8 +95,3 @@ class PairedChain(AbstractChain):
     def describe(self, state: PyTree) -> dict[str, Any]:
         names = (*self.names, *(f"{name} at dt/2" for name in self.names))
         return {"state": jnp.stack(state[0]), "dt": float(self.dt), "observables": names}
-
-
-def _move(chain: DiffusionChain | PairedChain, y: tuple, dt: Array, dw: Array, mark: Array) -> tuple:
-    state, _ = chain.solver.advance(chain.process, jnp.stack(y), dt, dw, mark)
-    return tuple(part.astype(dt.dtype) for part in state)

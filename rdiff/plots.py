@@ -30,7 +30,7 @@ def paths(
     local_time: Float[ArrayLike, "paths times"],
     title: str | None = None,
 ) -> None:
-    """Draw sample paths of the limit of a queue to a file: a panel for Y1, for Y2 when there is one, and for the local time U at Y1 = 0.
+    """Draw sample paths of the limit of a queue to a file: a panel for Y1, one for Y2, and one for the local time U.
 
     Coordinates 3.. only decay and are left out. More than four paths are drawn in thin grey lines.
 

@@ -47,7 +47,8 @@ def test_is_a_pytree_and_pickles():
 
 
 def test_prints_digits_that_the_error_carries_and_every_caution():
-    text = str(rdiff.Estimates(a=rdiff.Estimate(0.8140597, 0.00312, "a", dof=50), b=rdiff.Estimate(0.0, 0.0, "b", cautions=("few",))))
+    a, b = rdiff.Estimate(0.8140597, 0.00312, "a", dof=50), rdiff.Estimate(0.0, 0.0, "b", cautions=("few",))
+    text = str(rdiff.Estimates(a=a, b=b))
     assert "0.8141" in text and "0.81406" not in text and "not reliable (b): few" in text
     assert table.number(math.nan) == "-" and table.number(0.0) == "0" and table.number(1234567.0, 250.0) == "1.2346e+06"
 

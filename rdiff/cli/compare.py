@@ -101,9 +101,7 @@ def compare(
         if limit == "exact":
             law: Any = rdiff.StationaryLaw(process)  # pyright: ignore[reportAttributeAccessIssue]
         else:
-            law = rdiff.SimulatedLaw(
-                process, key=seed, dt=dt, chains=chains, horizon=horizon, progress=common.on_terminal()
-            )
+            law = rdiff.SimulatedLaw(process, key=seed, dt=dt, chains=chains, horizon=horizon, progress=common.on_terminal())
         law = Interruptible(law)
         found = rdiff.compare(samples, law, h)
         result = {
@@ -152,9 +150,7 @@ def _title(samples: Any) -> str:
 def _given(ctx: click.Context, file: str | None) -> dict[str, Any]:
     """The keywords for `read_samples`: what was typed, or what belongs to the embedded sample."""
     typed = {
-        name: ctx.params[name]
-        for name in ADAPTER
-        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        name: ctx.params[name] for name in ADAPTER if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
     if file is None:
         wrong = [name for name, value in typed.items() if SAMPLE_OPTIONS.get(name) != value]
