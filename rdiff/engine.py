@@ -5,7 +5,8 @@ drives a compiled loop over steps from the host. It knows nothing of diffusions.
 """
 
 import abc
-import contextlib
+import collections
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from rdiff.devices import lane_sharding
 from rdiff.errors import InputError
 
 LONGEST_CALL = 2**30 // BLOCK * BLOCK  # steps, counted in int32 on the device
+AHEAD = 2  # calls under way while an earlier one is read
 CALL_SECONDS = 0.25  # a call of the device lasts about this long: often enough for a progress bar and for Ctrl-C
 
 
@@ -82,9 +84,25 @@ def forget(chain: AbstractChain, carry: Carry, steps: Any) -> Carry:
     return carry._replace(state=jax.lax.fori_loop(0, steps, lambda _, state: step(state), carry.state))
 
 
-_advance = eqx.filter_jit(advance, donate="all-except-first")
-_forget = eqx.filter_jit(forget, donate="all-except-first")
+# A run makes many short calls. `eqx.filter_jit` takes milliseconds to look a chain over, so its parts are told apart once;
+# and each call returns the sums apart from the carry, whose buffers the next call, already under way, takes over.
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def _advance(static: Any, arrays: Any, carry: Carry, blocks: Array, rest: Array) -> tuple[Carry, PairSum]:
+    carry = advance(eqx.combine(arrays, static), carry, blocks, rest)
+    return carry, _together(carry.sums)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def _forget(static: Any, arrays: Any, carry: Carry, steps: Array) -> tuple[Carry, PairSum]:
+    carry = forget(eqx.combine(arrays, static), carry, steps)
+    return carry, _together(carry.sums)
+
+
 _start = eqx.filter_jit(start)
+
+
+def _together(sums: tuple[PairSum, ...]) -> PairSum:
+    return PairSum(*(jnp.stack(parts, axis=-1) for parts in zip(*sums, strict=True)))
 
 
 class Progress(NamedTuple):
@@ -120,39 +138,57 @@ def run(
     if sharding is not None:
         keys, starts = jax.device_put((keys, starts), sharding)
     carry = _start(chain, keys, starts)
+    arrays, static = eqx.partition(chain, eqx.is_array)
     pace = _Pace(chunk, lanes)
-
-    total, done = burn_in + rounds * steps, 0
     batches = Batches()
-    zero = np.zeros((lanes, len(carry.sums)))
+    batch_began: np.ndarray | float = 0.0
+    waiting: collections.deque[tuple[_Call, PairSum]] = collections.deque()
+    for latest in _calls(burn_in, steps, rounds, batches.keep, pace):
+        if latest.averaged:
+            carry, sums = _advance(static, arrays, carry, *map(np.int32, divmod(latest.steps, BLOCK)))
+        else:
+            carry, sums = _forget(static, arrays, carry, np.int32(latest.steps))
+        waiting.append((latest, sums))
+        progress = None
+        while len(waiting) > AHEAD or (waiting and latest.ends_round):
+            call, sums = waiting.popleft()
+            found = sums.value()
+            pace.saw(call.steps)
+            _check_finite(chain, carry, found, call.averaged, burn_in)
+            if call.ends_batch:
+                batches.add(found - batch_began)
+                batch_began = found
+            progress = Progress(call.done, burn_in + rounds * steps, batches, found, call.averaged)
+            yield progress
+        if latest.ends_round and progress is not None and finished(progress):
+            return
+
+
+class _Call(NamedTuple):
+    """One call of the device: its steps, where the run stands after it, and what ends with it."""
+
+    steps: int
+    done: int
+    averaged: int = 0
+    ends_batch: bool = False
+    ends_round: bool = False
+
+
+def _calls(burn_in: int, steps: int, rounds: int, batches: int, pace: "_Pace") -> Iterator[_Call]:
+    """The calls of a run, each cut to the pace of the moment. Batches and rounds end where they must, at the end of a call."""
+    done = 0
     while done < burn_in:
         size = min(pace.steps, burn_in - done)
-        with pace.timed(size):
-            carry = jax.block_until_ready(_forget(chain, carry, _count(size)))
         done += size
-        yield Progress(done, total, batches, zero, 0)
-
-    stretch = -(-steps // batches.keep)
-    sums, averaged = zero, 0
-    for _ in range(rounds):
-        target = averaged + steps
+        yield _Call(size, done)
+    # As many batches as are kept, but of whole blocks where a round is long enough for a dozen such.
+    stretch = max(-(-steps // batches), min(BLOCK, -(-steps // 12)))
+    averaged = 0
+    for target in range(steps, rounds * steps + 1, steps):
         while averaged < target:
-            before, end = sums, min(averaged + stretch, target)
-            full = end - averaged == stretch
-            while averaged < end:
-                size = min(pace.steps, end - averaged)
-                with pace.timed(size):
-                    carry = jax.block_until_ready(_advance(chain, carry, _count(size // BLOCK), _count(size % BLOCK)))
-                averaged += size
-                sums = np.stack([total.value() for total in carry.sums], axis=-1)
-                _check_finite(chain, carry, sums, averaged, burn_in)
-                yield Progress(burn_in + averaged, total, batches, sums, averaged)
-            if full:
-                batches.add(sums - before)
-        progress = Progress(burn_in + averaged, total, batches, sums, averaged)
-        yield progress
-        if finished(progress):
-            return
+            size = min(pace.steps, target - averaged, stretch - averaged % stretch)
+            averaged += size
+            yield _Call(size, burn_in + averaged, averaged, averaged % stretch == 0, averaged == target)
 
 
 class _Pace:
@@ -162,26 +198,16 @@ class _Pace:
         self._fixed = chunk is not None
         guess = max(1, 2_000_000 // lanes) if chunk is None else chunk
         self.steps = min(-(-guess // BLOCK) * BLOCK, LONGEST_CALL)
+        self._seen = time.perf_counter()
 
-    @contextlib.contextmanager
-    def timed(self, steps: int) -> Iterator[None]:
-        """Around a call of so many steps: sets the length of the next."""
-        began = time.perf_counter()
-        yield
-        if not self._fixed:
-            fitting = steps * CALL_SECONDS / max(time.perf_counter() - began, 1e-6)
-            # A call that compiled says little, a short one little more: halve or quadruple at most.
-            bounded = (
-                min(max(fitting, self.steps / 2), self.steps * 4.0)
-                if fitting < self.steps or steps == self.steps
-                else self.steps
-            )
+    def saw(self, steps: int) -> None:
+        """A call of so many steps has ended."""
+        now = time.perf_counter()
+        fitting = steps * CALL_SECONDS / max(now - self._seen, 1e-6)
+        self._seen = now
+        if not self._fixed and (fitting < self.steps or steps == self.steps):  # a short call says only what is too long
+            bounded = min(max(fitting, self.steps / 2), self.steps * 4.0)  # one that compiled says little
             self.steps = min(max(BLOCK, int(bounded) // BLOCK * BLOCK), LONGEST_CALL)
-
-
-def _count(steps: int) -> Array:
-    """A number of steps as an array: as a Python number each would be compiled anew."""
-    return jnp.asarray(steps, jnp.int32)
 
 
 def _check_finite(chain: AbstractChain, carry: Carry, sums: np.ndarray, steps: int, burn_in: int) -> None:

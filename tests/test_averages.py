@@ -182,12 +182,12 @@ def test_memory_does_not_grow_with_the_horizon():
     Y = rdiff.JSQDiffusion(1.0)
     peaks = []
     rdiff.long_run_average(Y, H, key=0, chains=256, horizon=10.0)
-    for horizon in (64.0, 640.0):
+    for horizon in (640.0, 2560.0):
         tracemalloc.start()
         rdiff.long_run_average(Y, H, key=0, chains=256, horizon=horizon)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 2 * peaks[0]  # states kept, not sums, would be 50 MB more
+    assert peaks[1] < 1.5 * peaks[0]  # states kept, not sums, would be 150 MB more
 
 
 def test_ctrl_c_hands_over_what_was_reached(monkeypatch):

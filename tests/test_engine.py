@@ -54,7 +54,7 @@ def test_batches_keep_the_sum_and_a_bounded_number():
     at = last(steps=640, burn_in=0, rounds=20)
     sums = at.batches.sums
     assert 64 <= sums.shape[0] < 128
-    length = at.batches.stretch * 10
+    length = at.batches.stretch * 54  # a twelfth of a round
     expected = [sum(range(i * length + 1, (i + 1) * length + 1)) for i in range(sums.shape[0])]
     assert sums[:, 0, 0].tolist() == expected
 

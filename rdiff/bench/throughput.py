@@ -1,0 +1,129 @@
+"""`rdiff bench throughput`: path-steps a second of the long-run engine beside other ways to the same number, in one run."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rdiff import table as tables
+from rdiff.bench import peers
+from rdiff.bench.common import settings, watch
+from rdiff.devices import use_all_cores
+from rdiff.errors import InputError
+from rdiff.noise import Threefry, Xoshiro
+
+EXACT, PROJECTED = 0.814, 0.516  # E Y2 at beta = 1: of the limit, and of the projected step at dt = 0.1
+OURS = "bridge-heun"
+# What averages Y2, the mean it must find, and the path-steps of one repetition at size 1, in thousands a lane.
+PEERS: dict[str, tuple[Callable[..., peers.Go], float, float]] = {
+    OURS: (partial(peers.engine, noise=Xoshiro()), EXACT, 20),
+    "bridge-heun threefry": (partial(peers.engine, noise=Threefry()), EXACT, 8),
+    "numba bridge-heun": (peers.numba_heun, EXACT, 8),
+    "diffeqsolve bridge-heun": (partial(peers.diffeqsolve, noise=Threefry()), EXACT, 6),  # the noise of ReflectedTerm
+    "diffeqsolve bridge-heun xoshiro": (partial(peers.diffeqsolve, noise=Xoshiro()), EXACT, 12),
+    "numpy projected": (peers.numpy_projected, PROJECTED, 6),
+    "c ceiling": (peers.c_ceiling, EXACT, 60),
+}
+TOLERANCE = 0.05  # of E Y2: nobody races with a wrong scheme
+
+
+def run(
+    full: bool = False,
+    progress: bool = False,
+    *,
+    dt: float = 0.1,
+    chains: int = 4096,
+    size: float = 1.0,
+    repetitions: int = 5,
+    memory_horizons: tuple[float, float] = (1e3, 1e5),
+) -> dict[str, Any]:
+    """Path-steps a second, float32, all cores, of rdiff's engine and of others; the median of interleaved repetitions.
+
+    **Arguments:** `full` adds the peak memory of long runs, which must not grow with the horizon; `size` scales the length of
+    a repetition (about a second at 1); `chains`: lanes; `memory_horizons`: a short and a long one.
+
+    **Returns:** rows with `value` in path-steps a second (None with a `note` where a peer is missing), `ratio` =
+    bridge-heun's value / this one (how many times faster rdiff is), `mean` of Y2 found, the `expected` one, `ok`.
+    """
+    with contextlib.suppress(InputError):  # JAX runs already: with the devices it has
+        use_all_cores()
+    say = watch(progress)
+    racers: dict[str, peers.Go] = {}
+    missing: dict[str, str] = {}
+    for name, (make, _, thousands) in PEERS.items():
+        say(f"compiling {name}")
+        try:
+            racers[name] = make(dt, chains, 2 * max(1, round(thousands * size * 500)))
+        except peers.Missing as lack:
+            missing[name] = str(lack)
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in racers}
+    for k in range(repetitions):
+        for name, go in racers.items():
+            say(f"{name}, {k + 1} of {repetitions}")
+            found[name].append(go())
+    ours = statistics.median(rate for rate, _ in found[OURS])
+    rows = [_row(name, found.get(name, []), ours, missing.get(name)) for name in PEERS]
+    if full:
+        say("memory")
+        rows += _memory(dt, chains, memory_horizons)
+    say("")
+    return {"rows": rows, "settings": settings(
+        beta=1.0, dt=dt, chains=chains, dtype="float32", repetitions=repetitions, ratio="bridge-heun / row")}  # fmt: skip
+
+
+def table(result: dict[str, Any]) -> list[Any]:
+    """The result of `run` as tables: throughput, and memory where it was measured."""
+    speed = [row for row in result["rows"] if row["unit"] == "path-steps/s"]
+    memory = [row for row in result["rows"] if row["unit"] == "MiB"]
+    used = result["settings"]
+    found = [
+        tables.build(
+            ["", "million path-steps/s", "bridge-heun / row", "E y2", "expected"],
+            [[row["name"], _cell(row["value"], "{:.1f}", 1e-6), _cell(row["ratio"], "{:.2f}"), _cell(row["mean"], "{:.3f}"),
+              f"{row['expected']:.3f}"] for row in speed],
+            f"Throughput, float32, {used['cores']} cores, {used['chains']} chains, dt {used['dt']:g}",
+            [f"median of {used['repetitions']} interleaved repetitions; jax {used['jax']} on {used['device']}",
+             *(f"{row['name']}: {row['note']}" for row in speed if row["note"])],
+        )
+    ]  # fmt: skip
+    if memory:
+        cells = [[row["name"], f"{row['value']:.0f}", _cell(row["ratio"], "{:.2f}")] for row in memory]
+        found.append(tables.build(["peak memory", "MiB", "to the shorter run"], cells, "Memory of a long run"))
+    return found
+
+
+def _row(name: str, found: list[tuple[float, float]], ours: float, note: str | None) -> dict[str, Any]:
+    expected = PEERS[name][1]
+    row = {"name": name, "value": None, "unit": "path-steps/s", "ratio": None, "mean": None, "expected": expected,
+           "ok": None, "note": note}  # fmt: skip
+    if found:
+        rate, mean = statistics.median(rate for rate, _ in found), statistics.fmean(mean for _, mean in found)
+        row |= {"value": rate, "ratio": ours / rate, "mean": mean, "ok": abs(mean - expected) <= TOLERANCE * expected}
+        if not row["ok"]:
+            row["note"] = f"its E y2 is {mean:.3f}, not {expected:.3f}: the run is too short, or the scheme is wrong"
+    return row
+
+
+def _memory(dt: float, chains: int, horizons: tuple[float, float]) -> list[dict[str, Any]]:
+    """Peak resident memory of a process that does one long run and nothing else, for a short and a long horizon."""
+    rows = []
+    for horizon in horizons:
+        code = (
+            "import resource, rdiff; rdiff.use_all_cores(); "
+            f"rdiff.long_run_average(rdiff.JSQDiffusion(1.0), lambda y: y[1], key=0, dt={dt}, chains={chains}, "
+            f"horizon={horizon}, burn_in=1.0); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ).stdout
+        mib = int(out) / (2**20 if sys.platform == "darwin" else 2**10)
+        rows.append({"name": f"horizon {horizon:g}", "value": mib, "unit": "MiB", "ratio": None, "mean": None, "expected": None,
+                     "ok": mib < 1024, "note": None})  # fmt: skip
+    rows[-1]["ratio"] = rows[-1]["value"] / rows[0]["value"]
+    return rows
+
+
+def _cell(value: float | None, form: str, scale: float = 1.0) -> str:
+    return "-" if value is None else form.format(value * scale)
