@@ -12,6 +12,8 @@ from rdiff.errors import AccuracyWarning as AccuracyWarning
 from rdiff.errors import InputError as InputError
 from rdiff.estimate import Estimate as Estimate
 from rdiff.estimate import Estimates as Estimates
+from rdiff.limit.law import LawGrid as LawGrid
+from rdiff.limit.law import StationaryLaw as StationaryLaw
 from rdiff.models import JSQDiffusion as JSQDiffusion
 from rdiff.models import ReflectedBrownianMotion as ReflectedBrownianMotion
 from rdiff.models import ReflectedOU as ReflectedOU

@@ -73,6 +73,9 @@ class Estimate(eqx.Module):
         absolute = jnp.abs if is_traced(self.bias) or isinstance(self.bias, jax.Array) else np.abs
         return (0.0 if self.bias is None else absolute(self.bias)) + (0.0 if self.error is None else self.error)
 
+    def __float__(self) -> float:
+        return float(self.mean)
+
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Plain numbers for JSON: NaN and infinity are None."""
         if self.error is not None:
