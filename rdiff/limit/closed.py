@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import log_ndtr, ndtr, ndtri
 
 from rdiff.limit import adaptive, chebyshev
 
@@ -22,6 +21,8 @@ class CutNormal:
     @property
     def push_rate(self) -> float:
         """The long-run rate of the local time: phi(beta)/Phi(beta), the density at 0."""
+        from scipy.special import log_ndtr
+
         return math.exp(-(self.beta**2) / 2 - float(log_ndtr(self.beta))) / math.sqrt(2 * math.pi)
 
     def density(self, x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -47,6 +48,8 @@ class CutNormal:
 
     def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, "size 2"]:
         """Independent draws by the inverse distribution function."""
+        from scipy.special import ndtr, ndtri
+
         # from the upper tail down, where ndtri is exact
         x = self.beta - ndtri(rng.random(size) * ndtr(self.beta))
         return np.stack([np.maximum(x, 0.0), np.zeros(size)], axis=-1)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import lapack
 
 from rdiff.limit import chebyshev
 
@@ -116,6 +115,8 @@ def march(beta: float, stages: int = 8, refine: float = 1.0) -> March:
 
     z = starts[:, None] + lengths[:, None] * stage
     y = np.exp(-z)
+    from scipy.linalg import lapack
+
     width, slope = window(beta, y)
     wall = -y[..., None] * _moments(beta, z, degree)
     wall[..., 0] += 1.0
