@@ -23,6 +23,7 @@ from rdiff.paths import Paths as Paths
 from rdiff.paths import sample_paths as sample_paths
 from rdiff.process import AbstractReflectedDiffusion as AbstractReflectedDiffusion
 from rdiff.process import ReflectedDiffusion as ReflectedDiffusion
+from rdiff.queue.chain import JSQQueue as JSQQueue
 from rdiff.queue.read import read_samples as read_samples
 from rdiff.queue.samples import Samples as Samples
 from rdiff.solvers import BridgeEuler as BridgeEuler

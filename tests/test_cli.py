@@ -27,11 +27,11 @@ SAMPLE = Path(rdiff.__file__).parent / "data" / "jsq_n100_b2_beta1.csv.gz"
 def test_help(args):
     result = run(*args)
     assert result.exit_code == 0 and result.stderr == ""
-    for command in ("average", "compare", "path", "bench"):
+    for command in ("average", "exact", "compare", "path", "bench"):
         assert f"rdiff {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["average", "compare", "path", "bench"])
+@pytest.mark.parametrize("command", ["average", "exact", "compare", "path", "bench"])
 def test_help_of_a_command(command):
     result = run(command, "--help")
     assert result.exit_code == 0 and "Example" in result.stdout and f"rdiff {command} " in result.stdout
@@ -174,6 +174,7 @@ def test_compare_embedded():
     assert {"prelimit", "limit", "difference", "stderr", "scaled", "z"} <= set(y2)
     # exact: E X2 = 0.59996, E Y2 = 0.81406
     assert abs(y2["difference"] - (0.5999611116 - 0.814059663)) < 5 * y2["stderr"]
+    assert y2["limit"] == pytest.approx(0.814059663, abs=1e-9) and y2["refined"] == pytest.approx(0.567313, abs=1e-6)
     assert y2["stderr"] < 0.012 and y2["z"] < -10
     assert y2["scaled"] == pytest.approx(10 * y2["difference"])
     assert len(found["checks"]) >= 2 and all(check["ok"] for check in found["checks"])
@@ -193,8 +194,9 @@ def test_compare_file_like_embedded(tmp_path):
 
 
 def test_compare_table():
-    result = run("compare", "--chains", 64, "--horizon", 20)
-    assert result.exit_code == 0 and "y1*y2" in result.stdout
+    for words in ([], ["--chains", 64, "--horizon", 20]):
+        result = run("compare", *words)
+        assert result.exit_code == 0 and "y1*y2" in result.stdout and ("refined" in result.stdout) is not bool(words)
 
 
 @pytest.mark.skipif("RDIFF_DATA" not in os.environ, reason="needs the shared data folder")
@@ -227,7 +229,8 @@ def test_path_files(tmp_path):
     for name in ("p.csv", "p.npz", "p.json"):
         result = run(*words, "--out", tmp_path / name)
         assert result.exit_code == 0 and result.stdout == "", result.output
-    arrays = np.load(tmp_path / "p.npz")
+    with np.load(tmp_path / "p.npz") as file:
+        arrays = dict(file)
     assert arrays["values"].shape == (1, 11, 3) and arrays["local_time"].shape == (1, 11)
     found = strict_json(run(*words, "--json").stdout)
     assert found["schema"] == 1 and len(found["time"]) == 11

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from rdiff.errors import InputError
 
-NAMES = ("throughput", "bias")
+NAMES = ("throughput", "bias", "exact", "coverage", "queue")
 
 
 def benchmark(name: str) -> ModuleType:

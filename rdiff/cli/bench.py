@@ -7,12 +7,13 @@ import click
 
 from rdiff.cli import common
 
-NAMES = ("throughput", "bias", "exact", "queue", "sweep")
+NAMES = ("throughput", "bias", "exact", "coverage", "queue")
 
 EXAMPLE = """\b
 Examples:
   rdiff bench throughput --json
   rdiff bench bias --full
+  rdiff bench exact
 """
 
 

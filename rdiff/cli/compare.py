@@ -15,11 +15,14 @@ SAMPLE_OPTIONS = {
     "n": 100, "b": 2, "beta": 1.0, "columns": "Q1:Q3", "time_column": "time", "weights": "regular",
 }  # fmt: skip
 
+SIMULATION = {"dt": 0.1, "chains": 4096, "horizon": 400.0}
+
 EXAMPLE = """\b
 Examples:
   rdiff compare
   rdiff compare run.csv --n 100 --b 2 --beta 1 --columns Q1:Q3 --time-column t --weights time
   rdiff compare lengths.npy --n 25 --b inf --lam 0.8 --format lengths --weights regular --burn-in-rows 100
+  rdiff compare --limit simulated --dt 0.05
 """
 
 
@@ -65,10 +68,14 @@ ADAPTER = (
 @click.argument("file", required=False)
 @adapter_options
 @common.observable_option
-@click.option("--limit", type=click.Choice(["simulated", "exact"]), default="simulated", show_default=True)
-@click.option("--dt", type=float, default=0.1, show_default=True, help="Time step of the simulated limit.")
-@click.option("--chains", type=int, default=4096, show_default=True, help="Chains of the simulated limit.")
-@click.option("--horizon", type=float, default=400.0, show_default=True, help="Averaged time of each chain.")
+@click.option(
+    "--limit",
+    type=click.Choice(["exact", "simulated"]),
+    help="How E h(Y) is found.  [default: exact; simulated with --dt, --chains or --horizon]",
+)
+@click.option("--dt", type=float, help="Time step of the simulated limit.  [default: 0.1]")
+@click.option("--chains", type=int, help="Chains of the simulated limit.  [default: 4096]")
+@click.option("--horizon", type=float, help="Averaged time of each chain of the simulated limit.  [default: 400]")
 @common.seed_option
 @common.level_option
 @common.x64_option
@@ -76,12 +83,14 @@ ADAPTER = (
 @common.out_option
 @click.pass_context
 def compare(
-    ctx: click.Context, file: str | None, observables: tuple[str, ...], limit: str, dt: float, chains: int,
-    horizon: float, seed: int, level: float, x64: bool, as_json: bool, out: Path | None, **adapter: Any,
+    ctx: click.Context, file: str | None, observables: tuple[str, ...], limit: str | None, dt: float | None,
+    chains: int | None, horizon: float | None, seed: int, level: float, x64: bool, as_json: bool, out: Path | None,
+    **adapter: Any,
 ) -> Any:  # fmt: skip
     """Queue samples against the limit.
 
-    Prints E h(X), E h(Y), the difference with its error, and its size times sqrt(n).
+    Prints E h(X), E h(Y), the difference with its error, its size times sqrt(n), and the refined E h(Y) + C(h)/sqrt(n).
+    E h(Y) is computed from the exact law; --limit simulated runs the reflected diffusion instead.
 
     FILE is .csv, .csv.gz, .npy or .npz; the columns are mapped by the options below. Without FILE, a sample of the
     true join-the-shortest-queue at n = 100, b = 2, beta = 1 is used. The identities that the queue fulfils are
@@ -90,23 +99,25 @@ def compare(
     given = _given(ctx, file)
     import rdiff
 
-    if limit == "exact" and not hasattr(rdiff, "StationaryLaw"):
-        raise click.UsageError("--limit exact is not there yet in this version: use --limit simulated", ctx)
+    typed = {name: value for name, value in (("dt", dt), ("chains", chains), ("horizon", horizon)) if value is not None}
+    if limit == "exact" and typed:
+        raise click.UsageError(f"--{next(iter(typed))} is for --limit simulated: the exact limit has no steps", ctx)
     with common.running(x64) as said:
         samples = _read(file, given)
         beta, b = float(samples.beta), samples.b
         # Coordinates 3.. are 0 in the stationary limit, so an endless buffer has the law of the levels that are seen.
         process = rdiff.JSQDiffusion(beta, samples.x.shape[1] - 1 if math.isinf(b) else int(b))
         h = common.parse_observables(observables, process.dim)
-        if limit == "exact":
-            law: Any = rdiff.StationaryLaw(process)  # pyright: ignore[reportAttributeAccessIssue]
-        else:
-            law = rdiff.SimulatedLaw(process, key=seed, dt=dt, chains=chains, horizon=horizon, progress=common.on_terminal())
-        law = Interruptible(law)
+        exact = None if limit == "simulated" or typed else _exact(process, wanted=limit == "exact", said=said)
+        used: dict[str, Any] = {"limit": "exact" if exact else "simulated", **SIMULATION, **typed}
+        if exact:
+            used.update(dict.fromkeys([*SIMULATION, "seed"]))  # nothing is drawn, nothing has a step
+        simulation = {name: used[name] for name in SIMULATION}
+        law = Interruptible(exact or rdiff.SimulatedLaw(process, key=seed, **simulation, progress=common.on_terminal()))
         found = rdiff.compare(samples, law, h)
         result = {
             "command": "compare",
-            "settings": common.settings(ctx, observables=list(h), **given, file=file or f"embedded {SAMPLE}"),
+            "settings": common.settings(ctx, observables=list(h), **given, file=file or f"embedded {SAMPLE}", **used),
             "results": found.to_dict(level),
             "checks": [check.to_dict() for check in found.checks],
             "notes": found.notes(),
@@ -116,8 +127,32 @@ def compare(
         notes = found.notes() + ["interrupted: the limit is what was reached"] * law.interrupted
         for note in notes:  # these are under the tables
             said.pop(note, None)
+        notes += _about_refined(found)
         common.emit(result, [table for table in tables if table is not None], notes, "results", as_json, out)
     return INTERRUPTED if law.interrupted else 0
+
+
+def _exact(process: Any, wanted: bool, said: dict[str, str]) -> Any:
+    """The exact law of the limit; None, announced, where beta is outside its range and nobody asked for it by name."""
+    import rdiff
+
+    try:
+        return rdiff.StationaryLaw(process)
+    except rdiff.InputError as error:
+        if wanted:
+            raise
+        said[f"the limit is simulated: {error}"] = "note"
+        return None
+
+
+def _about_refined(found: Any) -> list[str]:
+    """What the column `refined` is, and for which h it is empty."""
+    values = {name: comparison.refined for name, comparison in found.items() if comparison.refined is not None}
+    empty = [name for name, value in values.items() if math.isnan(value)]
+    lines = ["refined: E h(Y) + C(h)/sqrt(n), which is E h(X) up to O(1/n)"] if values else []
+    if empty:
+        lines.append(f"no refined value for {', '.join(empty)}: C(h) needs a smooth h")
+    return lines
 
 
 class Interruptible:

@@ -10,6 +10,7 @@ from rdiff.cli.average import average
 from rdiff.cli.bench import bench
 from rdiff.cli.common import dumps, version
 from rdiff.cli.compare import compare
+from rdiff.cli.exact import exact
 from rdiff.cli.failure import INTERRUPTED, one_line
 from rdiff.cli.path import path
 
@@ -20,6 +21,8 @@ Examples:
                                               your own sample against the limit
   rdiff average --beta 1 --observable y2 --observable "y2>1"
                                               means of the limit, with error bars
+  rdiff exact --beta 1 --observable y2 --tail 1
+                                              the same, computed to ten digits
   rdiff path --beta 1 --horizon 20 --plot path.png
                                               a picture of one path
   rdiff bench throughput                      how fast it runs on this machine
@@ -73,5 +76,5 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (average, compare, path, bench):
+for command in (average, exact, compare, path, bench):
     main.add_command(command)

@@ -35,7 +35,8 @@ def values(name: str, h: Observable, points: Float[np.ndarray, "points 2"], b: i
     states = np.zeros((-(-count // _CHUNK) * _CHUNK, b + 1))
     states[:, : min(b + 1, 2)] = points[0, : b + 1] if count else 0.0
     states[:count, : min(b + 1, 2)] = points[:, : b + 1]
-    with jax.enable_x64(True):
+    # The law is a number also inside somebody's jit.
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
         batch = jax.vmap(lambda y: jnp.asarray(h(y)).astype(jnp.float64))
         parts = [np.asarray(batch(jnp.asarray(part))) for part in states.reshape(-1, _CHUNK, b + 1)]
     out = np.concatenate(parts)[:count]
