@@ -7,7 +7,6 @@ fixed steps: the result does not depend on how a run is cut into calls of the de
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -99,8 +98,3 @@ class Batches:
     def sums(self) -> np.ndarray:
         """Shape (batches, lanes, observables): the full stretches."""
         return np.stack(self._full) if self._full else np.zeros((0, 0, 0))
-
-
-def tree_sum(a: tuple, b: tuple) -> tuple:
-    """Observables added one by one."""
-    return jax.tree.map(jnp.add, a, b)

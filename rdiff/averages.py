@@ -1,6 +1,5 @@
 """Long-run averages of a reflected diffusion: stationary E h(Y) by simulation, with an honest error."""
 
-import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +13,14 @@ from jaxtyping import Array, Float, Key
 from rdiff import engine
 from rdiff.chains import DiffusionChain, PairedChain
 from rdiff.control import ControlledChain, controls
-from rdiff.errors import InputError, integer, is_traced, positive
+from rdiff.errors import InputError, duration, integer, is_traced, positive
 from rdiff.estimate import Estimate, Estimates, t_quantile
 from rdiff.functionals import Observable, named
 from rdiff.limit.law import StationaryLaw
 from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion
+from rdiff.progress import progress_bar
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
 from rdiff.solvers.base import fixed_step_only
 from rdiff.summary import summarise
@@ -171,16 +171,16 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
     solver = fixed_step_only(BridgeHeun() if solver is None else solver)
     solver.check(process)
     chains = integer("chains", chains, 2, "the error comes from the spread of independent chains")
-    positive("dt", dt)
-    positive("horizon", horizon)
-    traced = is_traced((process, key, dt, y0)) or is_traced(jnp.zeros(()))
-    if is_traced((horizon, burn_in)):
-        raise InputError("horizon and burn_in set the number of steps and must be plain numbers, not traced ones")
-    if is_traced(dt):
-        raise InputError("dt sets the number of steps and must be a plain number: loop over dt, and vmap over parameters")
-    dt, horizon = float(dt), float(horizon)
+    dt = duration("dt", dt, "it sets the number of steps: loop over dt, and vmap over parameters")
+    horizon = duration("horizon", horizon, "it sets the number of steps")
+    if is_traced(burn_in):
+        raise InputError("burn_in must be a plain number, not a traced one: it sets the number of steps")
+    if noise is not None and not isinstance(noise, AbstractNoise):
+        raise InputError(f"noise must be a generator such as rdiff.Xoshiro(), got {noise!r} (usual cause: no parentheses)")
     if dt > horizon:
         raise InputError(f"dt must not exceed the horizon, got dt {dt:g} and horizon {horizon:g}")
+    names, functions = named(h, process.dim, dtype)
+    traced = is_traced((process, key, y0, process.at_start(), [f(process.start) for f in functions], jnp.zeros(())))
     memory = process.relaxation_time
     if burn_in is None:
         if traced:
@@ -188,7 +188,6 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         burn_in = horizon / 5 if memory is None else MEMORIES * float(memory)
     if not (isinstance(burn_in, (int, float, np.number)) and math.isfinite(burn_in) and burn_in >= 0):
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
-    names, functions = named(h, process.dim, dtype)
     settings = (
         ("model", _describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
         ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name),
@@ -236,7 +235,7 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None)
         rounds=MAX_ROUNDS if tolerant else 1, chunk=chunk, finished=reached,
     )  # fmt: skip
     at = None
-    with _progress_bar(progress, tolerant) as show:
+    with progress_bar(progress, tolerant) as show:
         try:
             for at in states:
                 show(at)
@@ -287,22 +286,3 @@ def _describe(process: AbstractReflectedDiffusion) -> str:
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     )
     return f"{type(process).__name__}({shown})"
-
-
-@contextlib.contextmanager
-def _progress_bar(wanted: bool, tolerant: bool):
-    """A bar on stderr with path-steps; does nothing unless wanted."""
-    if not wanted:
-        yield lambda at: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=None)
-
-        def show(at: engine.Progress) -> None:
-            bar.update(task, total=None if tolerant else at.total, completed=at.done)
-
-        yield show

@@ -40,9 +40,11 @@ class HalfSpace(eqx.Module):
 
     def __init__(self, normal: Points, direction: Points | None = None, offset: Scalar = 0.0):
         direction = normal if direction is None else direction
-        real("normal", normal)
-        real("direction", direction)
+        for name, vector in (("normal", normal), ("direction", direction)):
+            real(name, vector if is_traced(vector) else np.asarray(vector))
         self.offset = real("offset", offset)
+        if np.ndim(offset):
+            raise InputError(f"offset must be one number, got shape {np.shape(offset)}")
         xp = jnp if is_traced((normal, direction)) else np
         self.normal = xp.asarray(normal, dtype=None if xp is jnp else float)
         n, r = self.normal, xp.asarray(direction, dtype=None if xp is jnp else float)

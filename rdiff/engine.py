@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
-from rdiff.accumulate import BLOCK, Batches, PairSum, tree_sum
+from rdiff.accumulate import BLOCK, Batches, PairSum
 from rdiff.devices import lane_sharding
 from rdiff.errors import InputError
 
@@ -68,7 +68,7 @@ def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any) -> Carry
     def one(_: Any, inner: tuple) -> tuple:
         state, part = inner
         state = step(state)
-        return state, tree_sum(part, observe(state))
+        return state, jax.tree.map(jnp.add, part, observe(state))
 
     def block(length: Any, carry: Carry) -> Carry:
         state, part = jax.lax.fori_loop(0, length, one, (carry.state, zeros))

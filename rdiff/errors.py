@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -33,29 +34,30 @@ def is_traced(*values: Any) -> bool:
 
 
 def real(name: str, value: Any, why: str = "") -> Any:
-    """A finite real scalar, or an array of them for `vmap`; traced values pass unseen."""
-    if is_traced(value):
-        return value
-    try:
-        array = np.asarray(value)
-        finite = array.dtype.kind in "iuf" and bool(np.all(np.isfinite(array)))
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
-        raise InputError(_said(f"{name} must be a finite number, got {value!r}", why))
-    return float(value) if isinstance(value, int) else value
+    """A finite real number, or an array of them for `vmap`; traced values pass unseen."""
+    return _number(name, value, "a finite number", lambda x: True, why)
 
 
 def positive(name: str, value: Any, why: str = "") -> Any:
-    """A positive, finite real; traced values pass unseen."""
+    """A positive, finite real, or an array of them for `vmap`; traced values pass unseen."""
+    return _number(name, value, "a positive, finite number", lambda x: x > 0, why)
+
+
+def duration(name: str, value: Any, why: str = "") -> float:
+    """One positive, finite number, known now: neither an array nor traced."""
+    if is_traced(value):
+        raise InputError(_said(f"{name} must be a plain number, not a traced one", why))
+    if np.ndim(positive(name, value)):
+        raise InputError(_said(f"{name} must be one number, got shape {np.shape(value)}", why))
+    return float(value)
+
+
+def _number(name: str, value: Any, what: str, holds: Callable[[Any], Any], why: str) -> Any:
     if is_traced(value):
         return value
-    try:
-        ok = np.asarray(value).dtype.kind in "iuf" and bool(np.all(np.isfinite(value) & (np.asarray(value) > 0)))
-    except (TypeError, ValueError):
-        ok = False
-    if not ok:
-        raise InputError(_said(f"{name} must be a positive, finite number, got {value!r}", why))
+    array = np.asarray(value) if isinstance(value, (int, float, np.generic, np.ndarray, jax.Array)) else np.array(None)
+    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array) & holds(array)):
+        raise InputError(_said(f"{name} must be {what}, got {value!r}", why))
     return float(value) if isinstance(value, int) else value
 
 

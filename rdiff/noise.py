@@ -9,6 +9,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, UInt32
 
 from rdiff.errors import InputError
@@ -88,8 +89,10 @@ def root_key(key: int | Array) -> Key[Array, ""]:
 
     **Raises:** `InputError` for anything else.
     """
-    if isinstance(key, int) and not isinstance(key, bool):
-        return jax.random.key(key % 2**63)
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        high, low = divmod(int(key) % 2**64, 2**32)
+        # Without 64-bit integers JAX takes the low half alone.
+        return jax.random.fold_in(jax.random.key(low), high) if high else jax.random.key(low)
     if isinstance(key, jax.Array) and key.shape == () and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.shape == (2,):

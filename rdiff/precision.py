@@ -49,7 +49,10 @@ def start_points(process: AbstractReflectedDiffusion, y0: Any, lanes: int, dtype
 
     **Raises:** `InputError` for another shape, or a point outside.
     """
-    y = jnp.asarray(process.start if y0 is None else y0, dtype)
+    try:
+        y = jnp.asarray(process.start if y0 is None else y0, dtype)
+    except (TypeError, ValueError):
+        raise InputError(f"y0 must be numbers of shape ({process.dim},), got {y0!r}") from None
     if y.shape not in ((process.dim,), (lanes, process.dim)):
         raise InputError(f"y0 must have shape ({process.dim},) or ({lanes}, {process.dim}), got {y.shape}")
     if not is_traced((y, process)):

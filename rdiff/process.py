@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from rdiff.domain import HalfSpace
-from rdiff.errors import InputError, is_traced
+from rdiff.errors import InputError, is_traced, positive
 from rdiff.types import Scalar
 
 
@@ -45,6 +45,23 @@ class AbstractReflectedDiffusion(eqx.Module):
     def noise_dim(self) -> int:
         """Number of independent Brownian motions."""
         return jax.eval_shape(lambda y: jnp.asarray(self.sigma(y)), jnp.zeros(self.dim)).shape[1]
+
+    def at_start(self) -> tuple[Array, Array]:
+        """Drift and noise matrix at the start.
+
+        **Raises:** `InputError` when their shapes do not fit, as with arrays for parameters.
+        """
+        try:
+            drift, sigma = self.drift(self.start), jnp.asarray(self.sigma(self.start))
+            fits = drift.shape == (self.dim,) and sigma.ndim == 2 and sigma.shape[0] == self.dim
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise InputError(
+                f"drift and noise of {type(self).__name__} do not fit a state of shape ({self.dim},): parameters must be "
+                "numbers; for arrays of them use jax.vmap over the model, or a loop"
+            )
+        return drift, sigma
 
     @property
     def start(self) -> Float[Array, " dim"]:
@@ -82,7 +99,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
     diffusion: Float[ArrayLike, "dim noise"] | Callable[[Float[Array, " dim"]], Float[Array, "dim noise"]]
     domain: HalfSpace
     nonnegative: tuple[int, ...] = eqx.field(static=True)
-    memory: Scalar | None
+    relaxation: Scalar | None
     linear = False
 
     def __init__(
@@ -97,7 +114,11 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
             raise InputError(f"drift must be a function of the state, got {drift!r}")
         if not isinstance(domain, HalfSpace):
             raise InputError(f"domain must be an rdiff.HalfSpace, got {domain!r}")
-        self.drift, self.domain, self.memory = drift, domain, relaxation_time
+        self.drift, self.domain, self.relaxation = drift, domain, relaxation_time
+        if relaxation_time is not None:
+            positive("relaxation_time", relaxation_time)
+        if not isinstance(nonnegative, (tuple, list)) or not set(nonnegative) <= set(range(domain.dim)):
+            raise InputError(f"nonnegative must be coordinates from 0 to {domain.dim - 1}, as a tuple, got {nonnegative!r}")
         self.nonnegative = tuple(nonnegative)
         self.diffusion = diffusion if callable(diffusion) else _matrix(diffusion, domain.dim)  # pyright: ignore[reportAttributeAccessIssue]
         self._check()
@@ -108,7 +129,7 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
 
     @property
     def relaxation_time(self) -> Scalar | None:
-        return self.memory
+        return self.relaxation
 
     def sigma(self, y: Float[Array, " dim"]) -> Float[ArrayLike, "dim noise"]:
         return _matrix(self.diffusion(y), self.dim) if callable(self.diffusion) else self.diffusion
@@ -117,7 +138,8 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
         y = self.start
         for name, function, shape in (("drift", self.drift, (self.dim,)), ("diffusion", self.sigma, None)):
             try:
-                found = jax.eval_shape(lambda z: jnp.asarray(function(z)), y).shape  # noqa: B023
+                found = jax.eval_shape(function, y)
+                found = found.shape if hasattr(found, "shape") else f"{type(found).__name__} of {len(jax.tree.leaves(found))}"
             except InputError:
                 raise
             except Exception as error:
@@ -142,7 +164,12 @@ class ReflectedDiffusion(AbstractReflectedDiffusion):
 def _matrix(sigma: ArrayLike, dim: int) -> Float[ArrayLike, "dim noise"]:
     """sigma with shape (dim, noise_dim); numbers and vectors are one Brownian motion."""
     xp = jnp if is_traced(sigma) or isinstance(sigma, jax.Array) else np
-    matrix = xp.asarray(sigma)
+    try:
+        matrix = xp.asarray(sigma)
+        if matrix.dtype.kind not in "iuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise InputError(f"diffusion must be a matrix of real numbers or a function of the state, got {sigma!r}") from None
     if matrix.ndim == 0 and dim == 1:
         matrix = matrix.reshape(1, 1)
     elif matrix.ndim == 1:

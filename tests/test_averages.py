@@ -20,7 +20,7 @@ SMALL = dict(key=7, chains=256, horizon=60.0)
 def test_the_limit_at_beta_1(dtype, noise):
     est = rdiff.long_run_average(rdiff.JSQDiffusion(1.0), H, key=1, chains=1024, horizon=100.0, dtype=dtype, noise=noise)
     for name, exact in EXACT.items():
-        # The bias of BridgeHeun at dt = 0.1 is below 1e-3 (DESIGN section 4).
+        # The bias of BridgeHeun at dt = 0.1 is below 1e-3.
         assert abs(est[name].mean - exact) < 4.5 * est[name].stderr + 1e-3
         assert est[name].reliable, est[name].cautions
     assert est["y2"].stderr < 0.02
@@ -104,6 +104,29 @@ def test_inside_jit_with_nothing_traced():
     assert float(jax.jit(run)()["y2"].mean) == pytest.approx(run()["y2"].mean, rel=1e-4)
 
 
+def test_tracers_inside_drift_and_observable_are_seen():
+    kw = dict(key=0, chains=16, horizon=20.0, burn_in=5.0, dt=0.1)
+    wall = rdiff.HalfSpace([1.0])
+
+    def own(theta):  # reflected OU of rate theta: E x = sqrt(2/(pi theta)), slope -sqrt(1/(2 pi)) at theta = 1
+        return rdiff.ReflectedDiffusion(drift=lambda y: -theta * y, diffusion=2.0**0.5, domain=wall)
+
+    mean = lambda theta: rdiff.long_run_average(own(theta), lambda y: y[0], **kw).mean  # noqa: E731
+    slope = jax.grad(mean)(1.0)
+    assert float(slope) == pytest.approx(float(mean(1.01) - mean(0.99)) / 0.02, rel=0.02, abs=1e-3)
+    both = jax.vmap(mean)(jnp.array([1.0, 2.0]))
+    assert np.allclose(both, [mean(1.0), mean(2.0)], rtol=1e-4)
+    tail = lambda x: rdiff.long_run_average(rdiff.JSQDiffusion(1.0), lambda y: y[1] > x, **kw).mean  # noqa: E731
+    assert np.allclose(jax.vmap(tail)(jnp.array([0.5, 1.0])), [tail(0.5), tail(1.0)], atol=1e-3)
+    scaled = lambda a: rdiff.long_run_average(rdiff.JSQDiffusion(1.0), lambda y: a * y[1], **kw).mean  # noqa: E731
+    assert float(jax.grad(scaled)(1.0)) == pytest.approx(float(scaled(1.0)), rel=1e-4)
+
+
+def test_arrays_of_parameters_want_vmap():
+    with pytest.raises(rdiff.InputError, match=r"use jax\.vmap over the model"):
+        rdiff.long_run_average(rdiff.JSQDiffusion(jnp.array([0.5, 1.0])), H["y2"], **SMALL)
+
+
 def test_traced_use_says_what_it_needs():
     def run(beta, **options):
         return rdiff.long_run_average(rdiff.JSQDiffusion(beta), H, **SMALL, **options)["y2"].mean
@@ -135,7 +158,7 @@ def test_tolerance_that_is_not_reached_is_said(monkeypatch):
     (rdiff.BridgeEuler(), 0.2, "y2", 0.048, 100.0), (rdiff.BridgeHeun(), 0.4, "y1^2", -0.0201, 200.0),
 ], ids=str)  # fmt: skip
 def test_paired_run_finds_the_bias(solver, dt, name, bias, horizon):
-    # DESIGN section 4's table; extrapolation from dt and dt/2 leaves the next order, a tenth at these steps.
+    # the table of the numerical chain; extrapolation from dt and dt/2 leaves the next order, a tenth at these steps.
     h = {**H, "y1^2": lambda y: y[0] ** 2}
     est = rdiff.long_run_average(
         rdiff.JSQDiffusion(1.0), h, key=0, dt=dt, chains=2048, horizon=horizon, solver=solver, bias=True
@@ -231,7 +254,9 @@ def test_prints_nothing(capsys, caplog):
     (dict(chains=2.5), "chains must be an integer"),
     (dict(burn_in=-1.0), "burn_in must be"), (dict(burn_in=np.inf), "burn_in must be"), (dict(rtol=0.0), "rtol must be"),
     (dict(dtype="float16"), "dtype must be"), (dict(key="a"), "key must be"), (dict(y0=[-1.0, 0.0]), "lie in the domain"),
-    (dict(chunk=0), "chunk must be"), (dict(horizon=1e300), "more than can ever be run"),
+    (dict(chunk=0), "chunk must be"), (dict(dt=np.ones(2)), "dt must be one number"), (dict(y0="a"), "y0 must be"),
+    (dict(noise="x"), "noise must be"), (dict(noise=rdiff.Threefry), "noise must be"),
+    (dict(horizon=1e300), "more than can ever be run"),
 ])  # fmt: skip
 def test_bad_options(options, message):
     with pytest.raises(rdiff.InputError, match=message):
@@ -251,7 +276,7 @@ def test_bad_observables(h, message):
 
 
 def test_the_engine_lowers_for_gpu_and_tpu():
-    plan = averages._plan(rdiff.JSQDiffusion(1.0), H, 0, 0.1, 64, 10.0, None, None, None, jnp.float32, False, None)
+    plan = averages._plan(rdiff.JSQDiffusion(1.0), H, 0, 0.1, 64, 10.0, None, None, None, jnp.float32, False, None, None)
     run = jax.jit(lambda carry: averages.engine.advance(plan.chain, carry, 3, 5))
     carry = averages.engine.start(plan.chain, plan.keys, plan.starts)
     for platform in ("cuda", "tpu"):

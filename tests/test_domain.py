@@ -28,6 +28,8 @@ def test_numbers_must_be_finite(bad):
 
 
 def test_shapes_must_agree():
+    with pytest.raises(rdiff.InputError, match="offset must be"):
+        rdiff.HalfSpace(normal=[1.0, 0.0], offset=[1.0, 2.0])
     with pytest.raises(rdiff.InputError, match="one length"):
         rdiff.HalfSpace(normal=[1.0, 0.0], direction=[1.0])
 

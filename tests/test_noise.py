@@ -68,6 +68,8 @@ def test_lanes_do_not_depend_on_their_number():
 def test_keys():
     assert np.array_equal(jax.random.key_data(root_key(7)), jax.random.PRNGKey(7))
     assert np.array_equal(jax.random.key_data(root_key(jax.random.PRNGKey(7))), jax.random.PRNGKey(7))
+    data = {tuple(np.asarray(jax.random.key_data(root_key(key))).tolist()) for key in (0, 2**32, 2**40, -1, np.int64(3))}
+    assert len(data) == 5
     for bad in (1.5, "0", None, True, jax.random.split(jax.random.key(0))):
         with pytest.raises(rdiff.InputError, match="key must be"):
             root_key(bad)

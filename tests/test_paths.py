@@ -85,6 +85,8 @@ def test_vmap_over_parameters():
         ([1.0], {"y0": [-1.0, 0.0]}, "lie in the domain"),
         ([1.0], {"y0": [0.0]}, "shape"),
         ([1e9], {}, "steps are more"),
+        ([1000.0002], {"dt": 1e-3}, "step grid"),
+        (["a"], {}, "vector of finite times"),
         ([1.0], {"dtype": jnp.int32}, "dtype must be"),
     ],
 )

@@ -19,7 +19,7 @@ def test_jsq_drift_is_the_equation(b):
     assert Y.noise_dim == 1 and Y.dim == b + 1
 
 
-@pytest.mark.parametrize("beta", [0, -1.0, np.nan, np.inf, "1", None, 1j])
+@pytest.mark.parametrize("beta", [0, -1.0, np.nan, np.inf, "1", None, 1j, [1.0]])
 def test_beta_must_be_positive(beta):
     with pytest.raises(rdiff.InputError, match="beta must be a positive, finite number"):
         rdiff.JSQDiffusion(beta=beta)
@@ -52,6 +52,15 @@ def test_own_diffusion_is_checked():
         rdiff.ReflectedDiffusion(lambda y: -y, np.array([0.0, 1.0]), wall)
     with pytest.raises(rdiff.InputError, match="finite"):
         rdiff.ReflectedDiffusion(lambda y: -y, np.array([np.nan, 1.0]), wall)
+    with pytest.raises(rdiff.InputError, match=r"drift must return shape \(2,\).*list of 2"):
+        rdiff.ReflectedDiffusion(lambda y: [-y[0], y[1]], np.eye(2), wall)
+    with pytest.raises(rdiff.InputError, match="real numbers"):
+        rdiff.ReflectedDiffusion(lambda y: -y, "a", wall)
+    for bad in (0, (5,)):
+        with pytest.raises(rdiff.InputError, match="nonnegative must be"):
+            rdiff.ReflectedDiffusion(lambda y: -y, np.eye(2), wall, nonnegative=bad)
+    with pytest.raises(rdiff.InputError, match="relaxation_time must be"):
+        rdiff.ReflectedDiffusion(lambda y: -y, np.eye(2), wall, relaxation_time="x")
 
 
 def test_start_lies_in_the_domain():

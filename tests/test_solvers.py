@@ -112,7 +112,7 @@ def test_no_blow_up_from_far_away(solver, dt, key):
         ys = np.asarray(many(lane_keys(key, 2000)))
     assert np.all(np.isfinite(ys)) and ys[..., 1].max() < 60
     if isinstance(solver, rdiff.BridgeHeun):
-        # The mean of Y2 at t = 40 is 12.1 +- 0.2 at every step (DESIGN section 4).
+        # The mean of Y2 at t = 40 is 12.1 +- 0.2 at every step.
         final = ys[:, -1, 1]
         assert abs(final.mean() - 12.1) < 0.2 + 4 * final.std() / np.sqrt(final.size)
 

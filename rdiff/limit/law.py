@@ -21,7 +21,9 @@ from rdiff.limit.spectrum import gap
 from rdiff.models import JSQDiffusion
 
 _RANGE = (0.01, 6.0)
+_RESOLVED = 1e-3  # of its scale: a constant with a larger error is none
 _METHODS = (None, "march", "adaptive", "poisson")
+_ROUGH = "C(h) needs second derivatives of f: h has jumps or kinks, or lives where the law has too little mass"
 _NO_Y2 = "with b = 0 there is no waiting room and no Y2"
 
 
@@ -108,18 +110,21 @@ class StationaryLaw:
 
         C(h) = E[(beta + Y1 + Y2) f_11 - Y2 f_22]/2 - E[Y2 (f_22 - f_11)(0, Y2)]/2
         """
-        return self._each(h, Solved.constant, rough="C(h) needs second derivatives of f, and h has jumps or kinks")
+        return self._each(h, Solved.constant, rough=_ROUGH)
 
     def refined(self, h: Observable | Mapping[str, Observable], n: int) -> Estimate | Estimates:
         """E h(Y) + C(h)/sqrt(n), which is E h(X) of the queue up to O(1/n). `error` is the numerical one, not the O(1/n)."""
         root = math.sqrt(integer("n", n, 1, "the number of servers"))
 
         def both(solution: Solved, at: Any) -> Bounded:
-            limit, first = solution.expect(at), solution.constant(at)
+            first = solution.constant(at)
+            if not first.error <= _RESOLVED * max(first.scale, abs(first.value)):
+                return first
+            limit = solution.expect(at)
             error = limit.error + first.error / root
             return Bounded(limit.value + first.value / root, error, limit.scale, f"{limit.method}; {first.method}")
 
-        return self._each(h, both, rough="C(h) needs second derivatives of f, and h has jumps or kinks")
+        return self._each(h, both, rough=_ROUGH)
 
     def poisson(self, h: Observable) -> PoissonSolution:
         """f with G f = h - E h(Y), D f = 0 at y1 = 0, f(0) = 0: `f(y)`, `f.gradient(y)`, `f.hessian(y)`, `f.mean`.
@@ -254,7 +259,7 @@ class StationaryLaw:
             size = max(got.scale, abs(got.value))
             cautions: tuple[str, ...] = ()
             value, error = got.value, got.error
-            if rough and not error <= 1e-3 * size:
+            if rough and not error <= _RESOLVED * size:
                 value, error, cautions = math.nan, math.inf, (rough,)
             elif not error <= self.tol * size:
                 relative = error / size if size else math.nan

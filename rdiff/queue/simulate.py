@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Array
 
 from rdiff import engine
-from rdiff.averages import MEMORIES, Interrupted, _progress_bar
+from rdiff.averages import MEMORIES, Interrupted
 from rdiff.checks import Check, queue_identities
 from rdiff.errors import InputError, integer, positive
 from rdiff.functionals import named
 from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, precision
+from rdiff.progress import progress_bar
 from rdiff.queue.chain import JSQQueue
 from rdiff.queue.policies import Policy, policy_of
 from rdiff.queue.samples import Samples
@@ -186,7 +187,7 @@ class SimulatedQueueLaw:
         memories = self.chains * self.horizon / self.queue.relaxation_time
         finish = partial(summarise, names, settings=settings, memories=memories)
         at = None
-        with _progress_bar(self.progress, False) as show:
+        with progress_bar(self.progress) as show:
             try:
                 for at in engine.run(chain, *self._lanes(), burn_in=first, steps=steps, chunk=self.chunk):
                     show(at)

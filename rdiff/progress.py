@@ -1,0 +1,22 @@
+"""A progress bar for long runs: on stderr, and only when asked for."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rdiff.engine import Progress
+
+
+@contextlib.contextmanager
+def progress_bar(wanted: bool, endless: bool = False) -> Iterator[Callable[[Progress], None]]:
+    """Gives a function that shows where a run stands; it does nothing unless `wanted`. `endless`: the total is not known."""
+    if not wanted:
+        yield lambda at: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("simulating", total=None)
+        yield lambda at: bar.update(task, total=None if endless else at.total, completed=at.done)
