@@ -24,7 +24,7 @@ def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     return table
 
 
-def text(table: Any, width: int = 120) -> str:
+def text(table: Any, width: int = 200) -> str:
     """The same table as plain text, without trailing blanks."""
     from rich.console import Console
 
