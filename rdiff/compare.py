@@ -75,18 +75,21 @@ class Comparison:
         return self.prelimit.reliable and self.limit.reliable and not failures(self.checks)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Plain numbers for JSON: NaN and infinity are None."""
+        """Plain numbers for JSON: NaN and infinity are None, and so is the standard error of what is exact."""
+        exact = self.prelimit.error is not None and self.limit.error is not None and self.stderr == 0
         numbers = {
             "prelimit": self.prelimit.mean, "limit": self.limit.mean, "difference": self.difference,
-            "stderr": self.stderr, "scaled": self.scaled, "z": self.z, "refined": self.refined,
+            "stderr": None if exact else self.stderr, "scaled": self.scaled, "z": self.z, "refined": self.refined,
         }  # fmt: skip
         return {
             "observable": self.name,
             **{key: plain(value) for key, value in numbers.items()},
             "ci": [plain(end) for end in self.ci(level)],
             "level": level,
-            "prelimit_stderr": plain(self.prelimit.stderr),
-            "limit_stderr": plain(self.limit.stderr),
+            "prelimit_stderr": _stderr(self.prelimit),
+            "prelimit_error": plain(self.prelimit.error),
+            "limit_stderr": _stderr(self.limit),
+            "limit_error": plain(self.limit.error),
             "n": self.n,
             "reliable": self.reliable,
             "cautions": _notes({self.name: self}),
@@ -233,6 +236,11 @@ def _notes(comparisons: Mapping[str, Comparison]) -> list[str]:
     """The cautions of both laws, one line each."""
     sides = ({name: getattr(c, side) for name, c in comparisons.items()} for side in ("prelimit", "limit"))
     return [f"{side} {line}" for side, group in zip(("prelimit", "limit"), sides, strict=True) for line in notes(group)]
+
+
+def _stderr(estimate: Estimate) -> float | None:
+    """None for an exact law: it has a numerical `error` instead."""
+    return None if estimate.error is not None and _number(estimate.stderr) == 0 else plain(estimate.stderr)
 
 
 def _scale(estimate: Estimate) -> float:

@@ -108,7 +108,7 @@ class Estimates(dict[str, Estimate]):
         return [estimate.to_dict(level) for estimate in self.values()]
 
     def table(self, level: float = 0.95, title: str | None = None) -> Any:
-        """The `rich` table that `print` shows as text."""
+        """The `rich` table that `print` shows as text, with the `notes` under it."""
         rows = [_row(name, est, level) for name, est in self.items()]
         exact = any(est.error is not None for est in self.values())
         biased = any(est.bias is not None for est in self.values())
@@ -117,12 +117,17 @@ class Estimates(dict[str, Estimate]):
             columns.append("bias")
         else:
             rows = [row[:-1] for row in rows]
-        return table.build(columns, rows, title, notes(self))
+        return table.build(columns, rows, title)
+
+    def notes(self) -> list[str]:
+        """Lines to print under the table: what is not reliable, and why."""
+        return notes(self)
 
     def __str__(self) -> str:
         if is_traced(dict(self)) or any(np.ndim(est.mean) for est in self.values()):
             return "\n".join(f"{name}: {est!r}" for name, est in self.items())
-        return table.text(self.table())
+        lines = "\n".join(self.notes())
+        return table.text(self.table()) + (f"\n\n{lines}" if lines else "")
 
 
 jax.tree_util.register_pytree_with_keys(

@@ -64,7 +64,7 @@ def test_average_json():
     assert found["schema"] == 1 and found["interrupted"] is False
     settings = found["settings"]
     assert settings["beta"] == 1.0 and settings["b"] == 1 and settings["seed"] == 3 and settings["chains"] == 64
-    assert settings["burn_in"] > 0 and settings["observables"] == ["y2", "y2>1"]
+    assert settings["solver"] == "bridge-heun" and settings["burn_in"] > 0 and settings["observables"] == ["y2", "y2>1"]
     assert [row["observable"] for row in found["results"]] == ["y2", "y2>1"]
     for row, truth in zip(found["results"], [0.814059663, 0.2851928528], strict=True):
         assert {"mean", "stderr", "ci", "reliable", "ess", "rhat", "bias"} <= set(row)
@@ -106,6 +106,9 @@ def test_average_x64():
 def test_average_too_short_says_so():
     result = run("average", "--chains", 4, "--horizon", 5)
     assert result.exit_code == 0 and "not reliable" in result.stdout
+    lines = result.stdout.splitlines()
+    notes = [line for line in lines if line.startswith("not reliable")]
+    assert len(notes) >= 2 and lines[-len(notes) :] == notes  # a line each, under the table
     result = run("average", "--chains", 4, "--horizon", 5, "--json")
     assert not any(row["reliable"] for row in strict_json(result.stdout)["results"])
 
@@ -148,6 +151,68 @@ def test_interrupted_before_anything_is_reached(ctrl_c):
     ctrl_c(0)
     result = run("average", *SMALL, "--json")
     assert result.exit_code == 130 and strict_json(result.stdout)["interrupted"] is True
+
+
+@pytest.fixture(scope="module")
+def slow_start(tmp_path_factory):
+    """An environment in which importing the commands takes long, and says so when it begins."""
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "sitecustomize.py").write_text(
+        "import sys, time, importlib.abc\n"
+        "class Slow(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'rdiff.cli':\n"
+        "            print('importing', file=sys.stderr, flush=True)\n"
+        "            time.sleep(30)\n"
+        "sys.meta_path.insert(0, Slow())\n"
+    )
+    root = str(Path(rdiff.__file__).parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), root])}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_interrupted_while_importing(slow_start, words):
+    command = [sys.executable, "-m", "rdiff", "average", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=slow_start) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stderr.readline() == "importing\n"
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said == "rdiff: interrupted\n"
+    assert strict_json(out) == {"schema": 1, "interrupted": True} if words else out == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_keys_pressed_again_do_not_lose_what_was_reached(tmp_path):
+    """Three times Ctrl-C within 0.15 s, as an impatient hand or a terminal's process group does."""
+    (tmp_path / "run.py").write_text(
+        "import os, signal, sys, threading, time\n"
+        "from rdiff import engine\n"
+        "from rdiff.__main__ import main\n"
+        "real = engine.run\n"
+        "def press():\n"
+        "    for _ in range(12):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(0.05)\n"
+        "def run(*args, **kwargs):\n"
+        "    for count, state in enumerate(real(*args, **kwargs)):\n"
+        "        if count == 3:\n"
+        "            threading.Thread(target=press, daemon=True).start()\n"
+        "        yield state\n"
+        "engine.run = run\n"
+        "main()\n"
+    )
+    words = ["average", "--chains", "16", "--horizon", "2e5", "--burn-in", "1", "--observable", "y2", "--json"]
+    root = str(Path(rdiff.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py"), *words], capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": root},
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    found = strict_json(done.stdout)
+    assert found["interrupted"] is True and found["results"][0]["mean"] > 0 and "Traceback" not in done.stderr
 
 
 # ---- compare
@@ -222,6 +287,23 @@ def test_path_csv():
     assert float(rows[0]["y2"]) == 1.0 and float(rows[-1]["time"]) == pytest.approx(2.0)
     y1, u = (np.array([float(row[name]) for row in rows]).reshape(2, 21) for name in ("y1", "U"))
     assert np.all(y1 >= 0) and np.all(np.diff(u, axis=1) >= 0) and not np.array_equal(y1[0], y1[1])
+
+
+@pytest.mark.parametrize(
+    "words, count",
+    [
+        (["--horizon", 20, "--points", 7], 9),  # 2000 steps split into 8 parts, not into 7
+        (["--horizon", 1, "--dt", 0.1], 11),
+        (["--horizon", 0.3, "--dt", 0.1, "--points", 1], 2),
+        (["--horizon", 2, "--every", 0.5], 5),
+    ],
+)
+def test_path_ends_at_the_horizon(words, count):
+    result = run("path", *words)
+    assert result.exit_code == 0, result.output
+    times = [float(row["time"]) for row in csv.DictReader(io.StringIO(result.stdout))]
+    assert len(times) == count and times[0] == 0 and times[-1] == pytest.approx(words[1], rel=1e-9)
+    np.testing.assert_allclose(np.diff(times), times[-1] / (count - 1), rtol=1e-6)
 
 
 def test_path_files(tmp_path):

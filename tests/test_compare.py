@@ -62,6 +62,16 @@ def test_two_exact_laws_have_no_z():
     assert found.to_dict()["z"] is None
 
 
+def test_exact_laws_have_errors_and_no_standard_errors():
+    row = compare(Law(0.6, 0.03, 20), Law(0.8, error=1e-10), y2).to_dict()
+    assert row["prelimit_stderr"] == 0.03 and row["prelimit_error"] is None
+    assert row["limit_stderr"] is None and row["limit_error"] == 1e-10 and row["stderr"] == 0.03
+    row = compare(Law(0.6, error=1e-9), Law(0.8, error=1e-10), y2).to_dict()
+    assert row["stderr"] is None and row["prelimit_stderr"] is None and row["prelimit_error"] == 1e-9
+    row = compare(Law(0.6, 0.03), Law(0.8, 0.01), y2).to_dict()
+    assert row["limit_stderr"] == 0.01 and row["limit_error"] is None
+
+
 def test_unknown_error_gives_no_z():
     found = compare(Law(0.6, math.nan, 0, cautions=("one row",)), Law(0.8), y2)
     assert found.z is None and not found.reliable

@@ -215,7 +215,7 @@ def test_missing_columns(tmp_path):
     refused(path, "no column 9", columns=[9])
     refused(path, "names or ranges", columns=[])
     refused(write(tmp_path, table("t,Q,Q")), "2 columns are called 'Q'", columns="Q")
-    refused(path, "needs 3 columns", b=2)
+    refused(write(tmp_path, table()), "needs 3 columns", b=2)
 
 
 def test_pitfall_03_regular_weights_need_a_grid(tmp_path):
@@ -303,3 +303,42 @@ def test_rmf_tool_good_file(data):
     assert S.expect(y1).mean == pytest.approx(0.500132, abs=1e-6) and S.checks()[0].ok
     with pytest.raises(InputError, match="averages=True"):
         read_samples(path, n=100, b="inf", lam=0.95, format="fractions", weights="regular")
+
+
+def test_duplicate_columns_are_refused(tmp_path):
+    """A second column of the same name would be read as the first."""
+    path = write(tmp_path, table("t,Q1,Q1"))
+    refused(path, "2 columns are called 'Q1'", "rename")
+    refused(path, "2 columns are called 'Q1'", columns=[1, 2])
+    refused(path, "2 columns are called 'Q1'", columns=[2])
+    refused(path, "2 columns are called 'Q1'", "time_column", columns="t", time_column=1)
+    unused = write(tmp_path, table("t,Q1,Q2,x,x", (T, *Q.T, T, T)))
+    assert len(read_samples(unused, columns="Q1:Q2", time_column="t", end_time=200.0, **SYSTEM).x) == 200
+    np.savez(tmp_path / "a.npz", **{"Q": Q, "Q[1]": Q[:, 1]})
+    refused(tmp_path / "a.npz", "2 columns are called 'Q[1]'", columns="Q", time_column=None, weights="regular")
+
+
+def test_end_times_follow_the_chains_of_a_file(tmp_path):
+    """Chains count in the order of the file, not in that of their labels as text."""
+    labels = np.repeat([10, 9], 100)
+    path = write(tmp_path, table("t,run,Q1,Q2", (np.tile(T[:100], 2), labels, *Q.T)))
+    options = dict(columns="Q1:Q2", time_column="t", chain_column="run", **SYSTEM)
+    for ends in ([103.0, 120.0], {"10": 103.0, "9": 120.0}, {9: 120.0, 10: 103.0}):
+        S = read_samples(path, end_time=ends, **options)
+        assert S.weights[99] == 4 and S.weights[199] == 21 and np.array_equal(S.chain, np.repeat([0, 1], 100))
+    for ends in ({10: 103.0}, {10: 103.0, 9: 120.0, 8: 1.0}, {10: 103.0, 9: "end"}, [1.0, 2.0, 3.0], [[103.0], [120.0]]):
+        with pytest.raises(InputError, match="end_time"):
+            read_samples(path, end_time=ends, **options)
+
+
+def test_a_blank_chain_label_is_refused(tmp_path):
+    text = table("t,run,Q1,Q2", (np.tile(T[:100], 2), np.repeat([1, 2], 100), *Q.T)).replace("\n7,1,", "\n7,,", 1)
+    refused(write(tmp_path, text), "line 9, column run", "empty", columns="Q1:Q2", chain_column="run")
+    refused(write(tmp_path, text.replace("\n7,,", "\n7,nan,")), "line 9", "missing", columns="Q1:Q2", chain_column="run")
+
+
+@pytest.mark.parametrize("cell", ["1e300", "-1e300", "1e16", "1.7e18"])
+def test_times_that_no_clock_shows(tmp_path, cell):
+    text = table().replace("\n199,", f"\n{cell},").replace("\n0,", f"\n{cell},", 1 if cell.startswith("-") else 0)
+    line = "line 2" if cell.startswith("-") else "line 201"
+    refused(write(tmp_path, text), line, "1e+15", columns="Q1:Q2")

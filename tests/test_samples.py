@@ -60,7 +60,7 @@ def test_batches_split_the_holding_time_of_a_row():
     held = np.diff(np.append(time, 100.0))
     estimate = S.expect(y1)
     assert estimate.mean == pytest.approx((held * (4 - rows[:, 0]) / 2).sum() / 100)
-    assert estimate.dof == 29
+    assert estimate.dof == 9
     assert not estimate.reliable
 
 
@@ -161,3 +161,68 @@ def test_rmf_tool_defects(data, file, n, lam, word, averages):
     if "NEW" in file and not averages:
         word = "averages=True"
     refused(word, array=array, n=n, b="inf", lam=lam, beta=None, format="fractions", averages=averages)
+
+
+# Chains, and what a short record is worth
+
+
+def test_chains_count_in_order_of_first_appearance():
+    rows = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 50)
+    time = np.tile(np.arange(100.0), 2)
+    options = dict(n=4, b=1, beta=1.0, time=time)
+    for labels in (np.repeat([7, 3], 100), np.repeat(["b", "a"], 100), np.repeat(["b", "a"], 100).astype(object)):
+        last, first = labels[0], labels[-1]
+        for ends in ([104.0, 150.0], {last: 104.0, first: 150.0}):
+            S = Samples(rows, chain=labels, end_time=ends, **options)
+            assert S.weights[99] == 5 and S.weights[199] == 51 and S.chain[0] == 0
+    with pytest.raises(InputError, match="every chain and no other"):
+        Samples(rows, chain=labels, end_time={"b": 104.0}, **options)
+
+
+def test_chain_labels_that_are_none():
+    array = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 50)
+    refused("row 0", "label is missing", array=array, chain=[None] * 200)
+    refused("row 3", "label is missing", array=array, chain=["a", "a", "a", " ", *["b"] * 196])
+    refused("row 3", "label is missing", array=array, chain=[1.0, 1.0, 1.0, math.nan, *[2.0] * 196])
+    refused("row 0", "label is missing", array=array, chain=np.ma.masked_array(np.ones(200), np.arange(200) == 0))
+    refused("text or numbers", array=array, chain=np.array([*[{}] * 200], dtype=object))
+    refused("one label a row", array=array, chain=[[1], [1, 2]])
+    mixed = Samples(array, n=4, b=1, beta=1.0, weights="regular", chain=[*["a"] * 100, *[1] * 100])
+    assert mixed.chains == 2
+
+
+def test_numbers_of_time_that_are_none():
+    array = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 50)
+    time = np.arange(200.0)
+    refused("burn_in must be one number", array=array, time=time, burn_in=[1.0, 2.0])
+    refused("burn_in", array=array, time=time, burn_in="1")
+    refused("row 199", "time 1e+300", array=array, time=np.append(time[:-1], 1e300), weights=None)
+    refused("row 0", "time -1e+16", "nanoseconds", array=array, time=np.append(-1e16, time[1:]), weights=None)
+    refused("end_time must be at most", array=array, time=time, end_time=1e300, weights=None)
+    refused("row 7: weight 1e+300", array=array, weights=np.where(time == 7, 1e300, 1.0))
+    late = Samples(array, n=4, b=1, beta=1.0, time=time + 1e15 - 200, end_time=1e15)
+    assert any("float64 and resolve only" in note for note in late.notes)
+
+
+def test_batches_are_five_relaxation_times_long():
+    """1 + 4.5/beta^2 = 5.5 at beta = 1: 10 batches below 275 time units, 30 from 825 on."""
+    rows = np.array([[4, 0], [4, 1], [3, 1], [3, 0]] * 250)
+    for span, count in [(100, 10), (275, 10), (550, 20), (825, 30), (5000, 30)]:
+        S = Samples(rows, n=4, b=1, beta=1.0, time=np.arange(1000) * span / 1000, end_time=span)
+        assert S.expect(y1).dof == count - 1
+        assert any("relaxation times" in text for text in S.expect(y1).cautions) is (span < 440)
+
+
+def test_reliable_intervals_cover():
+    """95% intervals of the shortest records called reliable: at least 90% in truth, so 84% of 200 is 3 errors off."""
+    inside, count = {"y1": 0, "sq": 0, "y2": 0}, dict.fromkeys(("y1", "sq", "y2"), 0)
+    exact = {"y1": EX1[1], "sq": EX1_SQUARED, "y2": EX2[1]}
+    for seed in range(200):
+        times, lengths, _ = by_hand.simulate(4, 1, 0.5, 460.0, 1000 + seed)
+        S = Samples(lengths, n=4, b=1, beta=1.0, format="lengths", time=times, end_time=460.0, burn_in=15)
+        for name, est in S.expect({"y1": y1, "sq": lambda y: y[0] ** 2, "y2": y2}).items():
+            low, high = est.ci()
+            count[name] += est.reliable
+            inside[name] += est.reliable and low < exact[name] < high
+    assert all(count[name] > 150 for name in count), count
+    assert all(inside[name] > 0.84 * count[name] for name in count), (inside, count)

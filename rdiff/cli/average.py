@@ -68,11 +68,11 @@ def average(
         used = {name: value for estimate in found.values() for name, value in estimate.settings}
         result = {
             "command": "average",
-            "settings": {**common.settings(ctx, observables=list(h)), **used},
+            "settings": {**common.settings(ctx, observables=list(h)), **used, "solver": solver},
             "results": found.to_dict(level),
             "interrupted": interrupted,
         }
         table = found.table(level, title=f"Stationary means of the limit, beta = {beta:g}, b = {b}")
-        notes = ["interrupted: the table shows what was reached"] if interrupted else []
+        notes = found.notes() + ["interrupted: the table shows what was reached"] * interrupted
         common.emit(result, [table], notes, "results", as_json, out)
     return INTERRUPTED if interrupted else 0

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 SCHEMA = 1
+MOST_PLACES = 1000  # of a buffer: every one is a coordinate of the state
 OBSERVABLES = ("y1", "y2", "y1*y2", "y2>1")
 
 
@@ -66,11 +67,34 @@ class Numbers(click.ParamType):
             self.fail(f"{value!r} must be numbers with commas between them, such as 0,1", param, ctx)
 
 
+class Buffer(click.ParamType):
+    """Buffer places a server: an integer, or `inf` where a queue may have that."""
+
+    name = "integer"
+
+    def __init__(self, endless: bool = False) -> None:
+        self.endless = endless
+        self.name = "integer|inf" if endless else "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if self.endless and str(value).lower() in ("inf", "infinity"):
+            return math.inf
+        try:
+            places = int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be an integer{' or inf' if self.endless else ''}", param, ctx)
+        if places > MOST_PLACES:
+            why = "the stationary limit is the same for every b >= 1"
+            why += ", and a queue may have b = inf" if self.endless else ""
+            self.fail(f"b must be at most {MOST_PLACES}, got {places}: {why}", param, ctx)
+        return places
+
+
 def limit_options(beta: float | None = 1.0, b: int | None = 1) -> Callable:
     """`--beta` and `--b`, which name the limit."""
     return options(
         click.option("--beta", type=float, default=beta, show_default=beta is not None, help="Drift parameter, > 0."),
-        click.option("--b", type=int, default=b, show_default=b is not None, help="Buffer places a server; 0: loss."),
+        click.option("--b", type=Buffer(), default=b, show_default=b is not None, help="Buffer places a server; 0: loss."),
     )
 
 

@@ -26,22 +26,13 @@ Examples:
 """
 
 
-class Buffer(click.ParamType):
-    """A number of buffer places, or `inf`."""
-
-    name = "integer|inf"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            return math.inf if str(value).lower() in ("inf", "infinity") else int(value)
-        except ValueError:
-            self.fail(f"{value!r} must be an integer or inf", param, ctx)
-
-
 # What the adapter takes: these words are the keywords of `read_samples` too.
 adapter_options = common.options(
     click.option("--n", type=int, help="Number of servers."),
-    click.option("--b", type=Buffer(), help="Buffer places a server, not counting the one in service.  [default: 1]"),
+    click.option(
+        "--b", type=common.Buffer(endless=True),
+        help="Buffer places a server, not counting the one in service.  [default: 1]",
+    ),
     click.option("--beta", type=float, help="Drift parameter: lambda = 1 - beta/sqrt(n)."),
     click.option("--lam", type=float, help="Arrival rate over n, instead of --beta."),
     click.option(

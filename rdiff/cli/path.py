@@ -10,6 +10,7 @@ import click
 from rdiff.cli import common
 
 MOST_VALUES = 50_000_000
+MOST_STEPS = 1e12
 
 EXAMPLE = """\b
 Examples:
@@ -21,11 +22,11 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @common.limit_options()
-@click.option("--horizon", type=float, default=20.0, show_default=True, help="Length of a path.")
+@click.option("--horizon", type=float, default=20.0, show_default=True, help="Length of a path, a multiple of dt.")
 @click.option("--dt", type=float, default=0.01, show_default=True, help="Time step.")
 @click.option("--paths", type=int, default=1, show_default=True, help="Number of independent paths.")
 @click.option("--y0", type=common.Numbers(), help="Start, such as 0,1.  [default: 0]")
-@click.option("--every", type=float, help="Time between saved points, a multiple of dt.")
+@click.option("--every", type=float, help="Time between saved points: a multiple of dt that divides the horizon.")
 @click.option("--points", type=int, help="About how many points to save, instead of --every.  [default: 1000]")
 @click.option("--plot", type=common.OutFile(".png", ".pdf", ".svg"), help="Draw the paths to a .png, .pdf or .svg.")
 @click.option("--out", type=common.OutFile(".csv", ".npz", ".json"), help="Write to a file instead of stdout.")
@@ -79,16 +80,47 @@ def _times(horizon: float, dt: float, every: float | None, points: int | None) -
         raise InputError(f"dt must be at most the horizon, got dt = {dt:g} and horizon = {horizon:g}")
     if every is not None and points is not None:
         raise InputError("give --every or --points, not both")
-    steps = round(horizon / dt)
+    steps = _whole("horizon", horizon, "dt", dt)
     if every is None:
-        stride = max(1, steps // integer("points", 1000 if points is None else points, 1))
+        stride = _stride(steps, integer("points", 1000 if points is None else points, 1))
     else:
-        stride = max(1, round(positive("every", every) / dt))
-        if not math.isclose(stride * dt, every, rel_tol=1e-6):
-            raise InputError(f"every must be a multiple of dt, got every = {every:g} and dt = {dt:g}")
-        if every > horizon:
+        if positive("every", every) > horizon:
             raise InputError(f"every must be at most the horizon, got every = {every:g} and horizon = {horizon:g}")
+        stride = _whole("every", every, "dt", dt)
+        _whole("horizon", horizon, "every", every)
     return np.arange(0, steps + 1, stride) * dt
+
+
+def _whole(name: str, time: float, part_name: str, part: float) -> int:
+    """How often `part` goes into `time`; refuses what would leave a rest, as the last point would miss the end."""
+    from rdiff.errors import InputError
+
+    count = time / part
+    if count > MOST_STEPS:
+        raise InputError(f"{count:.3g} steps are too many, from {name} = {time:g} and {part_name} = {part:g}")
+    whole = round(count)
+    if not math.isclose(whole, count, rel_tol=1e-6):
+        lower, upper = math.floor(count) * part, math.ceil(count) * part
+        near = f"{upper:.10g}" if lower == 0 else f"{lower:.10g} or {upper:.10g}"
+        raise InputError(
+            f"{part_name} = {part:g} does not divide {name} = {time:g}: take a multiple of {part_name}, such as {near}"
+        )
+    return whole
+
+
+def _stride(steps: int, points: int) -> int:
+    """The divisor of `steps` that saves about `points` points: both ends are among them."""
+    from rdiff.errors import InputError
+
+    wanted = max(1.0, steps / points)
+    small = [k for k in range(1, math.isqrt(steps) + 1) if steps % k == 0]
+    stride = min({*small, *(steps // k for k in small)}, key=lambda k: (abs(math.log(k / wanted)), k))
+    if not 1 / 3 <= stride / wanted <= 3:
+        raise InputError(
+            f"{steps} steps do not split into about {min(points, steps)} equal parts: give --every, or a dt or a horizon "
+            "with a rounder number of steps"
+        )
+    return stride
 
 
 def _write(ts: Any, found: Any, settings: dict[str, Any], as_json: bool, out: Path | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-BATCHES = 30
+FEWEST, BATCHES = 10, 30
 _PARTS = 4  # of a chain when chains are many: to see a start that has not worn off
 _FEW_ROWS, _FEW_DRAWS, _LAG, _FAR = 100, 50, 0.5, 4.5
 
@@ -37,8 +37,10 @@ class BatchMeans:
         return cls(values, weights, np.arange(len(values)), _mean(values, weights), len(values), independent=True)
 
     @classmethod
-    def of_chains(cls, values: np.ndarray, durations: np.ndarray, chains: Sequence[slice]) -> "BatchMeans":
-        """Rows that hold for `durations`, chain after chain: 30 batches in all, or 4 a chain when chains are many.
+    def of_chains(
+        cls, values: np.ndarray, durations: np.ndarray, chains: Sequence[slice], batches: int = BATCHES
+    ) -> "BatchMeans":
+        """Rows that hold for `durations`, chain after chain: `batches` in all, or 4 a chain when chains are many.
 
         Rows are constant pieces: the end of a batch splits the one that it falls in.
         """
@@ -50,7 +52,7 @@ class BatchMeans:
             if span <= 0:
                 continue
             least = _PARTS if len(chains) >= BATCHES else 1
-            count = min(max(least, round(BATCHES * span / total)), int(np.count_nonzero(d)))
+            count = min(max(least, round(batches * span / total)), int(np.count_nonzero(d)))
             clock = np.concatenate([[0.0], np.cumsum(d)])
             edges = np.linspace(0.0, clock[-1], count + 1)
             centre = np.median(v, axis=0)  # integrate what is left: constants and rare events stay exact
@@ -125,7 +127,7 @@ class BatchMeans:
         """How far the chains' first batches lie from the later ones, in standard deviations of that difference."""
         first = np.append(True, self.chain[1:] != self.chain[:-1])
         m = self.means[:, j]
-        if (~first).sum() < 10:
+        if (~first).sum() < FEWEST - 1:
             return 0.0
         later = m[~first]
         scale = later.std(ddof=1) * math.sqrt(1 / first.sum() + 1 / len(later))

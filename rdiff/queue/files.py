@@ -77,12 +77,12 @@ class Columns:
             column = integer(what, column, 0, "columns go by name, or by position counted from 0")
             if column >= len(self.names):
                 raise InputError(f"{what}: there is no column {column} (counted from 0); the file has {self.listed()}")
-            return self.names[column]
+            column = self.names[column]
         count = self.names.count(column)
         if count == 0:
             raise InputError(f"{what}: there is no column {column!r}; the file has {self.listed()}")
         if count > 1:
-            raise InputError(f"{what}: {count} columns are called {column!r}; rename them or give positions")
+            raise InputError(f"{what}: {count} columns are called {column!r}, and either may be meant: rename them")
         return column
 
     def select(self, columns: Any) -> list[str]:
@@ -153,7 +153,11 @@ class Text(Columns):
     def labels(self, name: str) -> np.ndarray:
         """A column as text."""
         j = self.names.index(name)
-        return np.array([self._cells(row)[j].strip() for row in self.rows])
+        labels = [self._cells(row)[j].strip() for row in self.rows]
+        if "" in labels:
+            line = self.lines[labels.index("")]
+            raise InputError(f"line {line}, column {name or '(unnamed)'}: the cell is empty, expected the label of a chain")
+        return np.array(labels)
 
     def read(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The columns as float64 (rows, columns), and the line that each row stands on."""
@@ -212,11 +216,11 @@ class Arrays(Columns):
             if array.size == 0:
                 raise InputError(f"array {key or 'in the file'} has shape {array.shape}: a run that wrote nothing?")
             if array.dtype.names:
-                self.columns.update((name, array[name]) for name in array.dtype.names)
+                self._add({name: array[name] for name in array.dtype.names})
             elif key and (array.ndim == 1 or array.shape in series):
-                self.columns[key] = array
+                self._add({key: array})
             elif array.ndim in (2, 3):
-                self.columns |= {(f"{key}[{j}]" if key else str(j)): array[..., j] for j in range(array.shape[-1])}
+                self._add({(f"{key}[{j}]" if key else str(j)): array[..., j] for j in range(array.shape[-1])})
             elif key == "":
                 raise InputError(
                     f"expected (rows, columns) or (chains, rows, columns), got shape {array.shape}: one state or one "
@@ -225,6 +229,11 @@ class Arrays(Columns):
         self.names = list(self.columns)
         if not self.names:
             raise InputError("the file holds no array of rows")
+
+    def _add(self, columns: dict[str, np.ndarray]) -> None:
+        for name in columns.keys() & self.columns.keys():
+            raise InputError(f"2 columns are called {name!r}, and either may be meant: rename them")
+        self.columns |= columns
 
     def counts_up(self, name: str) -> bool:
         """Never: the columns of an array have no place for an index."""

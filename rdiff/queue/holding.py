@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rdiff.queue.problems import Record
 
 WORDS = ("time", "regular", "arrivals")
 _SPACING = 0.2
+_LATEST = 1e15  # beyond it a double no longer tells events apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Holding:
 
     @classmethod
     def of(
-        cls, weights: Any, time: Any, hold: Any, end_time: Any, burn_in: Any, burn_in_rows: Any, rows: int, chains: int
-    ) -> "Holding":
-        """The options checked against each other and the number of rows; raises `InputError`."""
+        cls, weights: Any, time: Any, hold: Any, end_time: Any, burn_in: Any, burn_in_rows: Any, rows: int,
+        chains: Sequence[Any],
+    ) -> "Holding":  # fmt: skip
+        """The options checked against each other, the number of rows and the labels of the chains; raises `InputError`."""
         time = None if time is None else column("time", time, rows)
         if hold not in ("next", "previous"):
             raise InputError(f"hold must be 'next' or 'previous', got {hold!r}: until or since when a row's state holds")
@@ -52,21 +55,22 @@ class Holding:
                 raise InputError("weights='time' needs the time of every row: time (in a file, time_column)")
         else:
             weights = column("weights", weights, rows)
-        ends = None if end_time is None else np.atleast_1d(_number_array("end_time", end_time)).tolist()
-        if ends is not None and len(ends) not in (1, chains):
-            raise InputError(f"end_time must be one number, or one a chain ({chains}), got {len(ends)}")
+        ends = None if end_time is None else _ends(end_time, chains)
         if ends is not None and time is None:
             raise InputError("end_time needs the time of every row: time (in a file, time_column)")
         if burn_in is not None and burn_in_rows is not None:
             raise InputError("give burn_in (a time) or burn_in_rows, not both")
         if burn_in is not None:
-            burn_in = float(_number_array("burn_in", burn_in))
+            array = _number_array("burn_in", burn_in)
+            if array.ndim:
+                raise InputError(f"burn_in must be one number for all chains, got {str(burn_in)[:60]!r}")
+            burn_in = float(array)
             if burn_in < 0:
                 raise InputError(f"burn_in must not be negative, got {burn_in:g}")
             if burn_in > 0 and time is None:
                 raise InputError("burn_in is a time and needs the time of every row; for rows alone give burn_in_rows")
         rows_dropped = None if burn_in_rows is None else integer("burn_in_rows", burn_in_rows, 0)
-        return cls(weights, time, hold, None if ends is None else ends * (chains // len(ends)), burn_in, rows_dropped)
+        return cls(weights, time, hold, ends, burn_in, rows_dropped)
 
     def durations(self, rows: np.ndarray, chain: int, record: Record) -> tuple[np.ndarray, list[str]]:
         """How much each of the rows `rows` (indices, in order) of one chain counts; notes of what was dropped.
@@ -95,10 +99,10 @@ class Holding:
                 notes = _grid(time[~drop], rows[~drop], record)
             return np.where(drop, 0.0, 1.0), notes
         weights = self.weights[rows].astype(np.float64)
-        bad = ~(np.isfinite(weights) & (weights >= 0))
+        bad = ~((weights >= 0) & (weights <= _LATEST))
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
-            record.complain(f"{record.row(int(rows[k]))}: weight {weights[k]:g}, expected a finite number >= 0")
+            record.complain(f"{record.row(int(rows[k]))}: weight {weights[k]:g}, expected a number from 0 to {_LATEST:g}")
             return np.zeros(len(rows)), []
         return np.where(drop, 0.0, weights), notes
 
@@ -109,6 +113,29 @@ def column(name: str, values: Any, rows: int) -> np.ndarray:
     if array.size != rows or array.ndim == 0:
         raise InputError(f"{name} must have one number a row, {rows}, got shape {array.shape}")
     return array.reshape(-1)
+
+
+def _ends(end_time: Any, chains: Sequence[Any]) -> list[float]:
+    """The end of each chain, in their order."""
+    if isinstance(end_time, Mapping):
+        # Labels from a CSV are text, whatever they look like.
+        ends = {str(name): value for name, value in end_time.items()}
+        odd = set(ends) ^ {str(name) for name in chains}
+        if odd:
+            raise InputError(
+                f"end_time must name every chain and no other: there are {_few(chains)}, got {_few(list(end_time))}"
+            )
+        end_time = [ends[str(name)] for name in chains]
+    array = _number_array("end_time", end_time)
+    if array.ndim > 1 or array.size not in (1, len(chains)):
+        raise InputError(f"end_time must be one number, or one a chain ({len(chains)}), got shape {array.shape}")
+    if np.abs(array).max() > _LATEST:
+        raise InputError(f"end_time must be at most {_LATEST:g}, got {np.abs(array).max():g}")
+    return np.broadcast_to(array.reshape(-1), len(chains)).astype(np.float64).tolist()
+
+
+def _few(names: Sequence[Any]) -> str:
+    return ", ".join(str(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 def _number_array(name: str, values: Any, finite: bool = True) -> np.ndarray:
@@ -122,9 +149,13 @@ def _number_array(name: str, values: Any, finite: bool = True) -> np.ndarray:
 
 
 def _ordered(time: np.ndarray, rows: np.ndarray, record: Record) -> bool:
-    if not np.isfinite(time).all():
-        k = int(np.flatnonzero(~np.isfinite(time))[0])
-        record.complain(f"{record.row(int(rows[k]))}: time {time[k]:g}, expected a finite number")
+    bad = ~(np.abs(time) <= _LATEST)
+    if bad.any():
+        k = int(np.flatnonzero(bad)[0])
+        cause = "a missing or damaged cell" if not abs(time[k]) < 1e30 else "nanoseconds? times are in mean service times"
+        record.complain(
+            f"{record.row(int(rows[k]))}: time {time[k]:g}, expected a finite number of at most {_LATEST:g}: {cause}"
+        )
         return False
     falls = np.flatnonzero(np.diff(time) < 0)
     if len(falls):
@@ -154,9 +185,9 @@ def _held(time: np.ndarray, hold: str, start: float, end: float | None, ends: li
 
 
 def _coarse(given: np.ndarray | None, time: np.ndarray) -> list[str]:
-    """A clock kept in single precision stops telling events apart."""
+    """A clock far from 0, or kept in single precision, stops telling events apart."""
     spacing = np.diff(time)
-    if given is None or given.dtype.kind != "f" or given.dtype.itemsize >= 8 or not (spacing > 0).any():
+    if given is None or given.dtype.kind != "f" or not (spacing > 0).any():
         return []
     resolution = float(np.spacing(np.abs(given[np.isfinite(given)]).max()))
     if resolution < 0.01 * np.median(spacing[spacing > 0]):

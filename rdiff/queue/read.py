@@ -31,7 +31,8 @@ def read_samples(
 
     - `columns`: the states, in order: names, ranges "a:b" (both ends included), or a list of these. Without it, every
       column that has no other use, which is announced.
-    - `time_column`, `chain_column`: names. `weights`: "time", "regular", "arrivals", or the name of a column.
+    - `time_column`, `chain_column`: names; a CSV's chain labels are text. `weights`: "time", "regular", "arrivals", or
+      the name of a column.
 
     **Raises:** `InputError`, for whatever is wrong with the file, naming line and column.
 
@@ -77,7 +78,7 @@ def _states(source: Source, columns: Any, used: Sequence[str]) -> tuple[list[str
         return states, []
     left = [name for name in source.names if name not in used]
     index = [name for name in left[:1] if source.counts_up(name)]
-    left = left[len(index) :]
+    left = [source.find(name, "columns (none were named)") for name in left[len(index) :]]
     if not left:
         raise InputError(f"no column is left for the states; the file has {source.listed()}")
     if len(left) == len(source.names):

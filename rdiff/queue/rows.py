@@ -10,6 +10,8 @@ import numpy as np
 from rdiff.errors import InputError
 from rdiff.queue.problems import Record
 
+_MISSING = ("", "none", "nan", "nat", "<na>", "inf", "-inf")
+
 
 def numbers(array: Any) -> np.ndarray:
     """The rows as an array of integers or floats, two- or three-dimensional."""
@@ -31,20 +33,30 @@ def numbers(array: Any) -> np.ndarray:
     return array
 
 
-def flat(array: np.ndarray, chain: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, columns), and the chain of each row as an integer from 0."""
+def flat(array: np.ndarray, chain: Any, record: Record) -> tuple[np.ndarray, np.ndarray, list[Any]]:
+    """(rows, columns), the chain of each row as an integer from 0, and the chains' labels, in order of first appearance."""
     if array.ndim == 3:
         if chain is not None:
             raise InputError("chain labels are for (rows, columns); this array has its chains as the first axis")
-        return array.reshape(-1, array.shape[2]), np.repeat(np.arange(array.shape[0]), array.shape[1])
+        return array.reshape(-1, array.shape[2]), np.repeat(np.arange(array.shape[0]), array.shape[1]), [*range(len(array))]
     if chain is None:
-        return array, np.zeros(len(array), np.int64)
-    labels = np.asarray(chain)
+        return array, np.zeros(len(array), np.int64), [0]
+    try:
+        labels = np.asarray(np.ma.filled(chain.astype(object), "") if isinstance(chain, np.ma.MaskedArray) else chain)
+    except (TypeError, ValueError):
+        labels = np.empty(0)
     if labels.shape != (len(array),):
         raise InputError(f"chain must have one label a row, {len(array)}, got shape {labels.shape}")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"row {int(np.flatnonzero(~np.isfinite(labels))[0])}: the chain label is missing")
-    return array, np.unique(labels, return_inverse=True)[1].reshape(-1)
+    numbers_of: dict[Any, int] = {}
+    try:
+        index = [numbers_of.setdefault(label, len(numbers_of)) for label in labels.tolist()]
+    except TypeError:
+        raise InputError("chain labels must be text or numbers, one a row") from None
+    missing = {number for label, number in numbers_of.items() if str(label).strip().lower() in _MISSING}
+    if missing:
+        k = next(k for k, number in enumerate(index) if number in missing)
+        raise InputError(f"{record.row(k)}: the chain label is missing, found {labels.tolist()[k]!r}")
+    return array, np.array(index, np.int64), list(numbers_of)
 
 
 def label(shape: tuple[int, ...], names: Sequence[str] | None, lines: Any) -> Record:
