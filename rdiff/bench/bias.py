@@ -80,7 +80,7 @@ def run(
     sampling: dict[str, Any] = dict(key=seed, chains=chains, burn_in=burn_in, horizon=horizon, dtype=jnp.float32)
     for i, solver in enumerate(SOLVERS):
         say(f"sampling {solver}")
-        # The control variate brings the error down to where a bias of 1e-3 shows, and in the longer run at 0.1 one of a few 1e-4.
+        # The control variate brings the error down to where a bias of 1e-3 shows; the longer run at 0.1, one of a few 1e-4.
         options = dict(sampling, dt=0.2, solver=SOLVERS[solver], key=seed + i, control=law)
         est = long_run_average(process, OBSERVABLES["y2"], **options)
         rows.append(_sampled_row(solver, 0.2, est, mean(solver, 0.2)["y2"]))
