@@ -27,7 +27,7 @@ from rdiff.noise import draw
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers.base import matvec
 
-_SMALL = 2e-4  # of the largest coefficient; what is cut costs variance, never bias
+_SMALL = 3e-3  # of the largest coefficient; what is cut costs variance, never bias
 
 
 class Control(eqx.Module):
