@@ -220,6 +220,13 @@ def _same_system(X: Any, Y: Any) -> None:
             f"the laws have different beta, {float(beta[0]):.10g} and {float(beta[1]):.10g}: "  # pyright: ignore
             "beta = sqrt(n) (1 - lam) fixes the limit, so give both the same (or lam = 1 - beta/sqrt(n))"
         )
+    for law, other in ((X, Y), (Y, X)):
+        alpha = getattr(law, "alpha", 0.5)
+        if alpha != 0.5 and getattr(other, "n", None) is None:
+            raise InputError(
+                f"lambda = 1 - beta/n^alpha with alpha = {alpha:g} is not the Halfin-Whitt regime, alpha = 1/2, whose limit "
+                "this is: queues of other regimes can be compared with each other only"
+            )
     b = [getattr(law, "b", None) for law in (X, Y)]
     if None not in b and (b[0] == 0) != (b[1] == 0):
         raise InputError(f"the laws have b = {b[0]} and b = {b[1]}: without a buffer (b = 0) the limit is another one")

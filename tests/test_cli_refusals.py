@@ -186,8 +186,3 @@ def test_a_fault_is_one_line(monkeypatch):
     monkeypatch.setattr(rdiff, "long_run_average", broken)
     result = run("average")
     assert result.exit_code == 1 and len(result.stderr.splitlines()) == 1 and "RuntimeError" in result.stderr
-
-
-@pytest.mark.skipif(hasattr(rdiff, "StationaryLaw"), reason="the exact law is there")
-def test_exact_limit_is_not_there_yet():
-    refused(run("compare", "--limit", "exact"), "not there yet", "simulated")

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import rdiff
 from rdiff.checks import Check, failures, queue_identities
 from rdiff.compare import Comparison, Comparisons, compare
 from rdiff.errors import InputError
@@ -191,3 +192,12 @@ def test_causes(q1, q2, full, first, second):
         assert cause in check.cause
     assert len(failures(checks)) <= 2
     assert all(check.name in " ".join(failures(checks)) for check in checks if check.ok is False)
+
+
+def test_only_the_halfin_whitt_regime_has_this_limit():
+    limit = rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0))
+    with pytest.raises(InputError, match="alpha = 1/2"):
+        compare(rdiff.JSQQueue(n=100, b=1, beta=1.0, alpha=0.75).exact(), limit, lambda y: y[1])
+    half = compare(rdiff.JSQQueue(n=100, b=1, beta=1.0).exact(), limit, lambda y: y[1])
+    assert half.scaled == pytest.approx(10 * (0.5998094576 - 0.814059663), abs=1e-7)
+    assert half.refined == pytest.approx(0.814059663 - 0.2467469, abs=1e-6)

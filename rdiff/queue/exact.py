@@ -12,6 +12,7 @@ from rdiff.estimate import Estimate, Estimates
 from rdiff.functionals import by_name
 from rdiff.queue.balance import Balance
 from rdiff.queue.elimination import Elimination
+from rdiff.queue.law import QueueLaw
 from rdiff.queue.observe import evaluate
 from rdiff.queue.truncation import GIB, lost_above, plan
 
@@ -20,7 +21,7 @@ _UNBALANCED = 1e-10
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class ExactQueueLaw:
+class ExactQueueLaw(QueueLaw):
     """The stationary law of X by nested elimination, at a cost of the number of states; verified before it answers.
 
     Relative errors stay near rounding in the smallest probability. Without the law in memory, every question is one more
@@ -55,31 +56,6 @@ class ExactQueueLaw:
         self._kept: np.ndarray | None = None
         self._solve(8 * self.space.count <= memory * GIB / 2 if keep is None else keep)
         self._verify()
-
-    @property
-    def n(self) -> int:
-        """The number of servers."""
-        return self.queue.n
-
-    @property
-    def b(self) -> int:
-        """Places to wait at each server."""
-        return self.queue.b
-
-    @property
-    def beta(self) -> float:
-        """n^alpha (1 - lam)."""
-        return self.queue.beta
-
-    @property
-    def lam(self) -> float:
-        """Arrival rate a server."""
-        return self.queue.lam
-
-    @property
-    def alpha(self) -> float:
-        """The regime: lam = 1 - beta/n^alpha."""
-        return self.queue.alpha
 
     @property
     def blocking(self) -> float:

@@ -19,6 +19,7 @@ from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, precision
 from rdiff.progress import progress_bar
 from rdiff.queue.chain import JSQQueue
+from rdiff.queue.law import QueueLaw
 from rdiff.queue.policies import Policy, policy_of
 from rdiff.queue.samples import Samples
 from rdiff.queue.uniformised import WORDS, QueueChain, resolution, snapshots
@@ -28,7 +29,7 @@ from rdiff.summary import summarise
 _MOST_SERVERS = 2**20  # a word then holds 2^11 values for each customer in service
 
 
-class SimulatedQueueLaw:
+class SimulatedQueueLaw(QueueLaw):
     """The stationary law of X by simulation: long-run averages over independent chains, exact in law at every n.
 
     **Arguments:** a `JSQQueue`, and
@@ -78,31 +79,6 @@ class SimulatedQueueLaw:
         if self.horizon * self.clock < 1:
             raise InputError(f"horizon {self.horizon:g} is shorter than one event of the queue, about {1 / self.clock:.2g}")
         self._sums: np.ndarray | None = None
-
-    @property
-    def n(self) -> int:
-        """The number of servers."""
-        return self.queue.n
-
-    @property
-    def b(self) -> int:
-        """Places to wait at each server."""
-        return self.queue.b
-
-    @property
-    def beta(self) -> float:
-        """n^alpha (1 - lam)."""
-        return self.queue.beta
-
-    @property
-    def lam(self) -> float:
-        """Arrival rate a server."""
-        return self.queue.lam
-
-    @property
-    def alpha(self) -> float:
-        """The regime: lam = 1 - beta/n^alpha."""
-        return self.queue.alpha
 
     @property
     def clock(self) -> float:
