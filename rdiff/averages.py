@@ -186,6 +186,7 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         if traced:
             raise InputError("inside jit, vmap or grad give burn_in explicitly: its default depends on the parameters' values")
         burn_in = horizon / 5 if memory is None else MEMORIES * float(memory)
+        _steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
     if not (isinstance(burn_in, (int, float, np.number)) and math.isfinite(burn_in) and burn_in >= 0):
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
     settings = (

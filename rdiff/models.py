@@ -62,7 +62,7 @@ class JSQDiffusion(AbstractReflectedDiffusion):
 
         The gap itself is `StationaryLaw(...).relaxation_time`: 18.4, 4.9, 1.6, 1.0 at beta = 0.5, 1, 2, 4.
         """
-        return 1.0 + (4.5 / self.beta**2 if self.b else 0.0)
+        return 1.0 + (4.5 / self.beta / self.beta if self.b else 0.0)
 
     def drift(self, y: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """mu(y), shape (b + 1,)."""
@@ -158,7 +158,7 @@ class ReflectedBrownianMotion(AbstractReflectedDiffusion):
     @property
     def relaxation_time(self) -> Scalar:
         """2 s^2/mu^2: the inverse of the spectral gap."""
-        return 2 * self.s**2 / self.mu**2
+        return 2 * (self.s / self.mu) * (self.s / self.mu)
 
     def drift(self, y: Float[Array, " 1"]) -> Float[Array, " 1"]:
         """-mu."""

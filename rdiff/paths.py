@@ -85,6 +85,10 @@ def sample_paths(
         keys = lane_keys(root_key(key), paths)
         term = ReflectedTerm(cast(process, dtype), keys, jnp.asarray(dt, dtype), Threefry() if noise is None else noise)
         values, local_time = _solve(term, solver, starts, jnp.asarray(marks, dtype), int(marks[-1]))
+        if not is_traced(values) and not bool(jnp.all(jnp.isfinite(values))):
+            raise InputError(
+                f"a path of {process!r} does not stay finite: the step dt = {dt:g} is too long, or the drift explodes"
+            )
         return Paths(jnp.asarray(ts, dtype), values, local_time)
 
 

@@ -39,7 +39,11 @@ def cast(module: _T, dtype: Any) -> _T:
 
     def leaf(x: Any) -> Any:
         number = isinstance(x, (float, np.generic, np.ndarray, jax.Array))
-        return jnp.asarray(x, dtype) if number and jnp.issubdtype(jnp.result_type(x), jnp.floating) else x
+        if not (number and jnp.issubdtype(jnp.result_type(x), jnp.floating)):
+            return x
+        if not is_traced(x) and np.any(np.abs(np.asarray(x, float)) > jnp.finfo(dtype).max):
+            raise InputError(f"a parameter is too large for {jnp.dtype(dtype).name}: {x} in {module!r}")
+        return jnp.asarray(x, dtype)
 
     return jax.tree.map(leaf, module)
 

@@ -122,6 +122,15 @@ def test_tracers_inside_drift_and_observable_are_seen():
     assert float(jax.grad(scaled)(1.0)) == pytest.approx(float(scaled(1.0)), rel=1e-4)
 
 
+def test_parameters_beyond_all_bounds_have_a_message():
+    with pytest.raises(rdiff.InputError, match="more than can ever be run"):
+        rdiff.long_run_average(rdiff.JSQDiffusion(1e-300), H["y2"], **SMALL)
+    with pytest.raises(rdiff.InputError, match="too large for float32"):
+        rdiff.long_run_average(rdiff.JSQDiffusion(1e300), H["y2"], **SMALL)
+    with pytest.raises(rdiff.InputError, match="state is not finite"):
+        rdiff.long_run_average(rdiff.JSQDiffusion(1e38), H["y2"], **SMALL)
+
+
 def test_arrays_of_parameters_want_vmap():
     with pytest.raises(rdiff.InputError, match=r"use jax\.vmap over the model"):
         rdiff.long_run_average(rdiff.JSQDiffusion(jnp.array([0.5, 1.0])), H["y2"], **SMALL)

@@ -64,6 +64,13 @@ def test_local_time_accounts_for_the_push():
     assert abs(residual.mean()) < 0.02 * u[:, -1].mean() * 0.05 + 4.5 * residual.std() / np.sqrt(residual.size)
 
 
+def test_a_path_that_explodes_is_refused():
+    wall = rdiff.HalfSpace([1.0])
+    away = rdiff.ReflectedDiffusion(lambda y: y**3, 1.0, wall)
+    with pytest.raises(rdiff.InputError, match="does not stay finite"):
+        rdiff.sample_paths(away, [20.0], key=0, dt=0.1)
+
+
 def test_vmap_over_parameters():
     def end(beta):
         return rdiff.sample_paths(rdiff.JSQDiffusion(beta), [1.0], key=0, paths=2, dt=0.1).values

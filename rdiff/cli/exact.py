@@ -53,8 +53,8 @@ def exact(
     with common.running():
         law = rdiff.StationaryLaw(rdiff.JSQDiffusion(beta, b))
         h = common.parse_observables(observables, b + 1)
-        if n is not None and integer("n", n, 1, "the number of servers") <= beta**2:
-            raise InputError(f"n must exceed beta^2 = {beta**2:g}, got {n}: the queue's load is 1 - beta/sqrt(n) > 0")
+        if n is not None and integer("n", n, 1, "the number of servers") <= beta * beta:
+            raise InputError(f"n must exceed beta^2 = {beta * beta:g}, got {n}: the queue's load is 1 - beta/sqrt(n) > 0")
         xs = [x for group in tail for x in group]
         ps = [probability("the p of --quantile", p) for group in quantile for p in group]
         tails = [{"x": x, "value": law.tail(x)} for x in xs]

@@ -206,7 +206,7 @@ class Samples:
     @property
     def _relaxation(self) -> float:
         """The relaxation time of the limit, which the queue's is near: see `JSQDiffusion.relaxation_time`."""
-        return 1.0 + (4.5 / self.beta**2 if self.b else 0.0)
+        return 1.0 + (4.5 / self.beta / self.beta if self.b else 0.0)
 
     def _cautions(self) -> tuple[str, ...]:
         found, relaxation = [], self._relaxation

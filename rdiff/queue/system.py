@@ -44,8 +44,8 @@ class System:
             # The decimal that lam stands for: (1 - 0.8) 5 is 1 to rounding, and should print as 1.
             return cls(n, b, given, float(f"{root * (1 - given):.14g}"))
         beta = float(positive("beta", beta, "with beta <= 0 (lam >= 1) there is no stationary limit to compare with"))
-        if n <= beta**2:
-            raise InputError(f"n must exceed beta^2 = {beta**2:g}, got n = {n}: lam = 1 - beta/sqrt(n) must be positive")
+        if n <= beta * beta:
+            raise InputError(f"n must exceed beta^2 = {beta * beta:g}, got n = {n}: lam = 1 - beta/sqrt(n) must be positive")
         if given is not None and not math.isclose(given, 1 - beta / root, rel_tol=1e-9):
             raise InputError(
                 f"beta = {beta:g} and lam = {given:g} contradict each other at n = {n}: 1 - beta/sqrt(n) = "
