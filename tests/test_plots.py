@@ -9,15 +9,15 @@ import rdiff
 from rdiff import AccuracyWarning, InputError, plots
 from rdiff.observables import parse_all
 
-pytest.importorskip("matplotlib")
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 
 @pytest.fixture
 def drawn(monkeypatch):
     """The figures that were saved, with what is on them."""
     figures = []
-    real = plots._save
-    monkeypatch.setattr(plots, "_save", lambda figure, file: (figures.append(figure), real(figure, file))[1])
+    real = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), real(figure, *a, **k))[1])
     return figures
 
 

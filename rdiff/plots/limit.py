@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib (the extra `plot`): lines told apart by style, so that they read in black and white."""
+"""Pictures of the limit's exact law, and of f in its Poisson equation."""
 
 import math
 import os
@@ -7,66 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import ArrayLike, Float
 
-from rdiff.errors import AccuracyWarning, InputError
+from rdiff.errors import AccuracyWarning
 from rdiff.functionals import Observable
 from rdiff.limit.law import StationaryLaw
-
-STYLES = [("black", "-"), ("0.45", "-"), ("black", ":"), ("0.45", "--")]  # grey level and dash of each path in turn
-SMALL = {"fontsize": "small"}
-
-
-def matplotlib() -> Any:
-    """The `Figure` class of matplotlib, which draws without a display.
-
-    **Raises:** `InputError` when matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("a plot needs matplotlib: install rdiff with its extra `plot`, or matplotlib itself") from None
-    return Figure
-
-
-def paths(
-    file: str | os.PathLike[str],
-    ts: Float[ArrayLike, " times"],
-    values: Float[ArrayLike, "paths times dim"],
-    local_time: Float[ArrayLike, "paths times"],
-    title: str | None = None,
-) -> None:
-    """Draw sample paths of the limit of a queue to a file: a panel for Y1, one for Y2, and one for the local time U.
-
-    Coordinates 3.. only decay and are left out. More than four paths are drawn in thin grey lines.
-
-    **Arguments:** `file` ending in .png, .pdf or .svg; `ts`, `values` and `local_time` as `sample_paths` takes and
-    gives them; `title`.
-    **Raises:** `InputError` when matplotlib is not installed or does not know the ending of `file`.
-    """
-    figure = matplotlib()(figsize=(7.0, 6.0), layout="constrained")
-    times, states, pushed = np.asarray(ts), np.asarray(values), np.asarray(local_time)
-    panels = [("$Y_1$\nidle servers / $\\sqrt{n}$", states[..., 0])]
-    if states.shape[-1] > 1:
-        panels.append(("$Y_2$\nservers with queue / $\\sqrt{n}$", states[..., 1]))
-    panels.append(("$U$\nlocal time at $Y_1 = 0$", pushed))
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    many = len(states) > len(STYLES)
-    for axis, (label, lines) in zip(axes, panels, strict=True):
-        for i, line in enumerate(lines):
-            grey, dash = ("0.35", "-") if many else STYLES[i]
-            axis.plot(times, line, dash, color=grey, linewidth=0.5 if many else 1.0, label=f"path {i + 1}")
-        axis.set_ylabel(label)
-        axis.set_ylim(bottom=0)
-        axis.margins(x=0)
-        axis.spines[["top", "right"]].set_visible(False)
-    if len(states) > 1 and not many:
-        axes[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(states), frameon=False, fontsize="small")
-    axes[-1].set_xlabel("time $t$, in mean service times")
-    figure.align_ylabels()
-    if title:
-        figure.suptitle(title)
-    _save(figure, file)
+from rdiff.plots.figure import SMALL, label, matplotlib, save
 
 
 def law(file: str | os.PathLike[str], law: StationaryLaw, title: str | None = None) -> None:
@@ -85,7 +30,7 @@ def law(file: str | os.PathLike[str], law: StationaryLaw, title: str | None = No
         axis = figure.subplots()
         y1 = np.linspace(0, law.beta + 4.5, 400)
         axis.plot(y1, law.marginal(1, y1), color="black", linewidth=1.0)
-        _label(axis, "$y_1$", "density of $Y_1$")
+        label(axis, "$y_1$", "density of $Y_1$")
         axis.set_ylim(bottom=0)
     else:
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 2.6, 2.6), width_ratios=(2.6, 1))
@@ -95,7 +40,7 @@ def law(file: str | os.PathLike[str], law: StationaryLaw, title: str | None = No
         left, far = figure.add_subfigure(grid[2, :]).subplots(1, 2)
         _singularity(left, law)
         _tail(far, law)
-    _save(figure, file)
+    save(figure, file)
 
 
 def poisson(file: str | os.PathLike[str], law: StationaryLaw, h: Mapping[str, Observable], title: str | None = None) -> None:
@@ -129,10 +74,10 @@ def poisson(file: str | os.PathLike[str], law: StationaryLaw, h: Mapping[str, Ob
             axis.clabel(lines, **SMALL)
         else:
             axis.plot(y1, f[0], color="black", linewidth=1.0)
-        _label(axis, "$y_1$", "$y_2$" if law.b else "$f$")
+        label(axis, "$y_1$", "$y_2$" if law.b else "$f$")
     for axis in axes[len(h) :]:
         axis.set_visible(False)
-    _save(figure, file)
+    save(figure, file)
 
 
 def _joint(middle: Any, top: Any, right: Any, law: StationaryLaw) -> None:
@@ -152,14 +97,14 @@ def _joint(middle: Any, top: Any, right: Any, law: StationaryLaw) -> None:
     crossed = [across[np.argmin(np.abs(np.log(_along(law, across, y1[-1], y2[-1]) / level)))] for level in levels]
     spots = [(s * y1[-1], s * y2[-1]) for s in sorted(set(crossed)) if across[0] < s < across[-1]]
     middle.clabel(lines, fmt="%g", fontsize="x-small", manual=spots)
-    _label(middle, "$y_1$", "$y_2$")
+    label(middle, "$y_1$", "$y_2$")
     middle.set_ylim(0, y2[-1])
     top.plot(y1, law.marginal(1, y1), color="black", linewidth=1.0)
-    _label(top, None, "density of $Y_1$")
+    label(top, None, "density of $Y_1$")
     top.set_ylim(bottom=0)
     second = law.marginal(2, y2)
     right.plot(second, y2, color="black", linewidth=1.0)
-    _label(right, "density of $Y_2$\n(infinite at 0)", None)
+    label(right, "density of $Y_2$\n(infinite at 0)", None)
     right.set_xlim(0, 1.5 * float(np.interp(0.05 * y2[-1], y2, second)))
     for axis, shared in ((top, "x"), (right, "y")):
         axis.tick_params(axis=shared, **{"labelbottom" if shared == "x" else "labelleft": False})
@@ -179,7 +124,7 @@ def _singularity(axis: Any, law: StationaryLaw) -> None:
     power = density[0] * (y / y[0]) ** slope
     axis.loglog(y, power, ":", color="black", linewidth=1.4, label=f"$c\\,y^{{k-1}}$, $k = {slope + 1:.4g}$")
     axis.set_ylim(bottom=density[-1] / 2)
-    _label(axis, "$y_2$", "density of $Y_2$")
+    label(axis, "$y_2$", "density of $Y_2$")
     axis.legend(frameon=False, loc="lower left", **SMALL)
 
 
@@ -190,24 +135,10 @@ def _tail(axis: Any, law: StationaryLaw) -> None:
     far = 40 / law.beta
     line = law.tail(far) * (x / far) * np.exp(-law.beta * (x - far))
     axis.semilogy(x[3:], line[3:], "--", color="0.45", linewidth=1.0, label="$C\\,x\\,e^{-\\beta x}$")
-    _label(axis, "$x$", "tail of $Y_2$")
+    label(axis, "$x$", "tail of $Y_2$")
     axis.legend(frameon=False, loc="upper right", **SMALL)
 
 
 def _reach(law: StationaryLaw) -> float:
     """The y2 up to which a picture shows the law: nearly all of it, and what little there is at large beta."""
     return max(float(law.quantile(0.995)), 4 / law.beta)
-
-
-def _label(axis: Any, x: str | None, y: str | None) -> None:
-    axis.set_xlabel(x or "")
-    axis.set_ylabel(y or "")
-    axis.margins(x=0)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Any, file: str | os.PathLike[str]) -> None:
-    try:
-        figure.savefig(file, dpi=150)
-    except ValueError as e:
-        raise InputError(f"cannot draw to {os.fspath(file)!r}: {e}") from None
