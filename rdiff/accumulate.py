@@ -5,6 +5,7 @@ pair (high, low) whose sum carries twice that precision (Knuth's two-sum), so 1e
 fixed steps: the result does not depend on how a run is cut into calls of the device.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -93,6 +94,20 @@ class Batches:
         else:
             self._full.append(self._part)
         self._part, self._count = None, 0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is to know, as arrays for a file."""
+        part = np.zeros(0) if self._part is None else self._part
+        return {"counts": np.array([self.keep, self.stretch, self._count]), "full": self.sums, "part": part}
+
+    @staticmethod
+    def of(arrays: Mapping[str, np.ndarray]) -> "Batches":
+        """The batches that `arrays` came from."""
+        keep, stretch, count = (int(x) for x in arrays["counts"])
+        batches = Batches(keep)
+        batches.stretch, batches._count, batches._full = stretch, count, list(arrays["full"])
+        batches._part = arrays["part"] if count else None
+        return batches
 
     @property
     def sums(self) -> np.ndarray:

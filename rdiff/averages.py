@@ -186,11 +186,11 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         if traced:
             raise InputError("inside jit, vmap or grad give burn_in explicitly: its default depends on the parameters' values")
         burn_in = horizon / 5 if memory is None else MEMORIES * float(memory)
-        _steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
+        whole_steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
     if not (isinstance(burn_in, (int, float, np.number)) and math.isfinite(burn_in) and burn_in >= 0):
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
     settings = (
-        ("model", _describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
+        ("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
         ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name),
     )  # fmt: skip
     parts = (cast(process, dtype), solver, noise or Xoshiro(), jnp.asarray(dt, dtype), functions, names)
@@ -205,8 +205,8 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         keys=lane_keys(root_key(key), chains),
         starts=start_points(process, y0, chains, dtype),
         names=names,
-        steps=_steps(horizon, dt),
-        burn_in=_steps(float(burn_in), dt),
+        steps=whole_steps(horizon, dt),
+        burn_in=whole_steps(float(burn_in), dt),
         settings=settings,
         paired_order=solver.weak_order if bias else None,
         traced=traced,
@@ -252,8 +252,8 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None)
 
 def _traced(plan: _Plan) -> Estimates:
     carry = engine.start(plan.chain, plan.keys, plan.starts)
-    carry = engine.forget(plan.chain, carry, plan.burn_in)
-    carry = engine.advance(plan.chain, carry, plan.steps // engine.BLOCK, plan.steps % engine.BLOCK)
+    carry = engine.forget(engine.advance(plan.chain, carry, *divmod(plan.burn_in, engine.BLOCK)))
+    carry = engine.advance(plan.chain, carry, *divmod(plan.steps, engine.BLOCK))
     lanes = jnp.stack([total.high + total.low for total in carry.sums], axis=-1) / plan.steps
     count = len(plan.names)
     mean, error = jnp.mean(lanes, axis=0), jnp.std(lanes, axis=0, ddof=1) / lanes.shape[0] ** 0.5
@@ -270,7 +270,7 @@ def _traced(plan: _Plan) -> Estimates:
     )  # fmt: skip
 
 
-def _steps(time: float, dt: float) -> int:
+def whole_steps(time: float, dt: float) -> int:
     """Whole steps that cover `time`, with 1e-6 of a step forgiven to rounding."""
     if time / dt > MOST_STEPS:
         raise InputError(
@@ -280,7 +280,7 @@ def _steps(time: float, dt: float) -> int:
     return math.ceil(time / dt - 1e-6)
 
 
-def _describe(process: AbstractReflectedDiffusion) -> str:
+def describe(process: AbstractReflectedDiffusion) -> str:
     shown = ", ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in vars(process).items()

@@ -1,5 +1,7 @@
 """The half-space a diffusion is kept in, and the direction in which it is pushed back."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -79,14 +81,14 @@ class HalfSpace(eqx.Module):
         return y + jnp.asarray(self.direction, y.dtype) * amount
 
 
-def along(n: ArrayLike, y: Float[Array, " dim"]) -> Array:
+def along(n: ArrayLike, y: Float[Array, " dim"] | Sequence[Array]) -> Array:
     """n.y for a short vector, summed coordinate by coordinate: inside a vmapped scan a dot product would
     leave XLA's fused loop, and on a GPU fall to tf32. Zeros of n known in advance cost nothing.
     """
     n = n if is_traced(n) else np.asarray(n)
     terms = [
-        y[i] * (n[i] if is_traced(n) else n[i].astype(y.dtype))  # pyright: ignore[reportIndexIssue]
-        for i in range(y.shape[0])
+        y[i] * (n[i] if is_traced(n) else n[i].astype(y[i].dtype))  # pyright: ignore[reportIndexIssue]
+        for i in range(len(y))
         if is_traced(n) or n[i] != 0  # pyright: ignore[reportIndexIssue]
     ]
-    return sum(terms[1:], start=terms[0]) if terms else jnp.zeros((), y.dtype)
+    return sum(terms[1:], start=terms[0]) if terms else jnp.zeros_like(y[0])

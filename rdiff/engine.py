@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from rdiff.accumulate import BLOCK, Batches, PairSum
-from rdiff.devices import lane_sharding
 from rdiff.errors import InputError
+from rdiff.layout import Layout
 
 LONGEST_CALL = 2**30 // BLOCK * BLOCK  # steps, counted in int32 on the device
 AHEAD = 2  # calls under way while an earlier one is read
@@ -74,27 +74,30 @@ def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any) -> Carry
         state, part = jax.lax.fori_loop(0, length, one, (carry.state, zeros))
         return Carry(state, tuple(total.add(x) for total, x in zip(carry.sums, part, strict=True)))
 
-    carry = jax.lax.fori_loop(0, blocks, lambda _, inner: block(BLOCK, inner), carry)
-    return block(rest, carry)
+    if isinstance(rest, int):  # loops of known length have derivatives of both modes
+        carry = jax.lax.fori_loop(0, blocks, lambda _, inner: block(BLOCK, inner), carry)
+        return block(rest, carry)
+    # One loop for both is compiled in half the time.
+    last = blocks + jnp.sign(rest)
+    return jax.lax.fori_loop(0, last, lambda i, inner: block(jnp.where(i < blocks, BLOCK, rest), inner), carry)
 
 
-def forget(chain: AbstractChain, carry: Carry, steps: Any) -> Carry:
-    """`steps` steps without sums: burn-in."""
-    step = jax.vmap(chain.step)
-    return carry._replace(state=jax.lax.fori_loop(0, steps, lambda _, state: step(state), carry.state))
+def forget(carry: Carry) -> Carry:
+    """The sums from here on, so that what was before is burn-in."""
+    return carry._replace(sums=jax.tree.map(jnp.zeros_like, carry.sums))
 
 
 # A run makes many short calls. `eqx.filter_jit` takes milliseconds to look a chain over, so its parts are told apart once;
 # and each call returns the sums apart from the carry, whose buffers the next call, already under way, takes over.
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def _advance(static: Any, arrays: Any, carry: Carry, blocks: Array, rest: Array) -> tuple[Carry, PairSum]:
-    carry = advance(eqx.combine(arrays, static), carry, blocks, rest)
-    return carry, _together(carry.sums)
+@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
+def _advance(
+    static: Any, layout: Layout, arrays: Any, carry: Carry, steps: tuple[Array, Array], burning: Array
+) -> tuple[Carry, PairSum]:
+    def work(carry: Carry, arrays: Any, steps: tuple[Array, Array], burning: Array) -> Carry:
+        carry = advance(eqx.combine(arrays, static), carry, *steps)
+        return jax.tree.map(lambda kept, none: jnp.where(burning, none, kept), carry, forget(carry))
 
-
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def _forget(static: Any, arrays: Any, carry: Carry, steps: Array) -> tuple[Carry, PairSum]:
-    carry = forget(eqx.combine(arrays, static), carry, steps)
+    carry = layout.each(work, carry, arrays, steps, burning)
     return carry, _together(carry.sums)
 
 
@@ -113,6 +116,17 @@ class Progress(NamedTuple):
     batches: Batches
     sums: Float[np.ndarray, "lanes observables"]
     steps: int  # averaged so far
+    checkpoint: "Checkpoint | None" = None  # when it was asked for
+
+
+class Checkpoint(NamedTuple):
+    """A run between two calls of the device, as plain arrays: `run(resume=...)` goes on from it bit for bit."""
+
+    leaves: tuple[np.ndarray, ...]  # of the carry; JAX keys as their data
+    batches: Batches
+    began: np.ndarray  # sums at the start of the batch under way
+    done: int
+    averaged: int
 
 
 def run(
@@ -125,40 +139,59 @@ def run(
     rounds: int = 1,
     chunk: int | None = None,
     finished: Callable[[Progress], bool] = lambda _: False,
+    keep: int = 64,
+    failed: Callable[[np.ndarray, Callable[[int, str, int], str]], None] | None = None,
+    due: Callable[[], bool] = lambda: False,
+    resume: Checkpoint | None = None,
 ) -> Iterator[Progress]:
     """Run `burn_in` steps, then up to `rounds` times `steps` averaged steps; yields where it stands after each call.
 
     After each round `finished` may end the run. The last value yielded is the result. The numbers do not depend on
     `chunk`, the steps a call (rounded up to whole blocks).
 
-    **Raises:** `InputError` when a state or an observable is not finite, naming lane, step and state.
+    **Arguments:** `keep`: at least so many batches, and fewer than twice as many; `failed(lanes, tell)` is called with the
+    lanes whose sums have just ceased to be finite, `tell(lane, its name, its burn-in)` being what to say of one; when
+    `due()`, the next value yielded has a checkpoint, to be written before the run goes on; `resume`: go on from that one.
+
+    **Raises:** `InputError` when a state or an observable is not finite, naming lane, step and state, unless `failed` is given.
     """
     lanes = keys.shape[0]
-    sharding = lane_sharding(lanes)
-    if sharding is not None:
-        keys, starts = jax.device_put((keys, starts), sharding)
-    carry = _start(chain, keys, starts)
+    layout = Layout.of(lanes)
+    keys, starts = layout.fill((keys, starts))
     arrays, static = eqx.partition(chain, eqx.is_array)
     pace = _Pace(chunk, lanes)
-    batches = Batches()
-    batch_began: np.ndarray | float = 0.0
+    if resume is None:
+        carry = _start(chain, keys, starts)
+        done, averaged, batches, began = 0, 0, Batches(keep), np.zeros(())
+    else:
+        carry = _restored(resume.leaves, eqx.filter_eval_shape(start, chain, keys, starts), layout)
+        _, batches, began, done, averaged = resume
+    bad = np.zeros(lanes, bool)
     waiting: collections.deque[tuple[_Call, PairSum]] = collections.deque()
-    for latest in _calls(burn_in, steps, rounds, batches.keep, pace):
-        if latest.averaged:
-            carry, sums = _advance(static, arrays, carry, *map(np.int32, divmod(latest.steps, BLOCK)))
-        else:
-            carry, sums = _forget(static, arrays, carry, np.int32(latest.steps))
+    for latest in _calls(burn_in, steps, rounds, batches.keep, pace, done, averaged):
+        blocks, rest = map(np.int32, divmod(latest.steps, BLOCK))
+        carry, sums = _advance(static, layout, arrays, carry, (blocks, rest), np.bool_(not latest.averaged))
         waiting.append((latest, sums))
-        progress = None
-        while len(waiting) > AHEAD or (waiting and latest.ends_round):
+        progress, wanted = None, due() and not latest.ends_round  # after the last call there is nothing to go on with
+        while len(waiting) > AHEAD or (waiting and (latest.ends_round or wanted)):
             call, sums = waiting.popleft()
-            found = sums.value()
+            found = sums.value()[:lanes]
             pace.saw(call.steps)
-            _check_finite(chain, carry, found, call.averaged, burn_in)
+            news = ~np.all(np.isfinite(found), axis=1) & ~bad
+            if news.any():
+                bad |= news
+                tell = functools.partial(_complaint, chain, carry, found, call.averaged)
+                if failed is None:
+                    lane = int(np.argmax(news))
+                    raise InputError(tell(lane, f"lane {lane}", burn_in))
+                failed(np.flatnonzero(news), tell)
             if call.ends_batch:
-                batches.add(found - batch_began)
-                batch_began = found
+                batches.add(found - began)
+                began = found
             progress = Progress(call.done, burn_in + rounds * steps, batches, found, call.averaged)
+            if wanted and not waiting:
+                checkpoint = Checkpoint(_leaves(carry, lanes), batches, began, call.done, call.averaged)
+                progress = progress._replace(checkpoint=checkpoint)
             yield progress
         if latest.ends_round and progress is not None and finished(progress):
             return
@@ -174,16 +207,17 @@ class _Call(NamedTuple):
     ends_round: bool = False
 
 
-def _calls(burn_in: int, steps: int, rounds: int, batches: int, pace: "_Pace") -> Iterator[_Call]:
-    """The calls of a run, each cut to the pace of the moment. Batches and rounds end where they must, at the end of a call."""
-    done = 0
+def _calls(
+    burn_in: int, steps: int, rounds: int, batches: int, pace: "_Pace", done: int = 0, averaged: int = 0
+) -> Iterator[_Call]:
+    """The calls of a run from where it stands, each cut to the pace of the moment. Batches and rounds end where they must,
+    at the end of a call."""
     while done < burn_in:
         size = min(pace.steps, burn_in - done)
         done += size
         yield _Call(size, done)
     # As many batches as are kept, but of whole blocks where a round is long enough for a dozen such.
     stretch = max(-(-steps // batches), min(BLOCK, -(-steps // 12)))
-    averaged = 0
     for target in range(steps, rounds * steps + 1, steps):
         while averaged < target:
             size = min(pace.steps, target - averaged, stretch - averaged % stretch)
@@ -210,19 +244,31 @@ class _Pace:
             self.steps = min(max(BLOCK, int(bounded) // BLOCK * BLOCK), LONGEST_CALL)
 
 
-def _check_finite(chain: AbstractChain, carry: Carry, sums: np.ndarray, steps: int, burn_in: int) -> None:
-    if np.all(np.isfinite(sums)):
-        return
-    lane = int(np.argmax(~np.all(np.isfinite(sums), axis=1)))
+def _leaves(carry: Carry, lanes: int) -> tuple[np.ndarray, ...]:
+    """Copies: the device takes the carry's own buffers over in its next call."""
+    return tuple(np.array(jax.random.key_data(x) if _is_key(x) else x)[:lanes] for x in jax.tree.leaves(carry))
+
+
+def _restored(leaves: tuple[np.ndarray, ...], like: Carry, layout: Layout) -> Carry:
+    def array(leaf: np.ndarray, shape: Any) -> Array:
+        return jax.random.wrap_key_data(jnp.array(leaf), impl=jax.random.key_impl(shape)) if _is_key(shape) else jnp.array(leaf)
+
+    shapes, structure = jax.tree.flatten(like)
+    return layout.fill(jax.tree.unflatten(structure, [array(*pair) for pair in zip(leaves, shapes, strict=True)]))
+
+
+def _is_key(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def _complaint(chain: AbstractChain, carry: Carry, sums: np.ndarray, steps: int, lane: int, name: str, burn_in: int) -> str:
     which = [i for i in range(sums.shape[1]) if not np.isfinite(sums[lane, i])]
     told = chain.describe(jax.tree.map(lambda leaf: leaf[lane], carry.state))
     state, names = np.asarray(told.pop("state")), told.pop("observables")
-    where = f"lane {lane} within {steps} steps after {burn_in} of burn-in"
+    where = f"{name} within {steps} steps after {burn_in} of burn-in"
     if not np.all(np.isfinite(state)):
-        raise InputError(
-            f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes"
-        )
-    raise InputError(
+        return f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes"
+    return (
         f"observable {names[which[0]]!r} is not finite in {where}, where the state is now {state.tolist()}: it must be "
         "finite on the whole state space, the wall and 0 included (usual cause: a logarithm or a division at 0)"
     )

@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-
-from rdiff.engine import Progress
+from typing import Any
 
 
 @contextlib.contextmanager
-def progress_bar(wanted: bool, endless: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Gives a function that shows where a run stands; it does nothing unless `wanted`. `endless`: the total is not known."""
+def progress_bar(wanted: bool, endless: bool = False, what: str = "simulating") -> Iterator[Callable[[Any], None]]:
+    """Gives a function that shows where a run stands, by its `done` and `total`; it does nothing unless `wanted`.
+
+    **Arguments:** `wanted`; `endless`: the total is not known; `what` is done, shown beside the bar.
+    """
     if not wanted:
         yield lambda at: None
         return
@@ -18,5 +20,5 @@ def progress_bar(wanted: bool, endless: bool = False) -> Iterator[Callable[[Prog
 
     columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda at: bar.update(task, total=None if endless else at.total, completed=at.done)

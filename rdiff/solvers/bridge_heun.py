@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from rdiff.domain import along
 from rdiff.errors import InputError
+from rdiff.fusion import settle
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers.base import AbstractReflectedSolver, matvec
 from rdiff.solvers.bridge_euler import bridge, variance_across
@@ -49,40 +50,49 @@ class BridgeHeun(AbstractReflectedSolver):
             )
 
     def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
-        n, r = process.domain.normal, jnp.asarray(process.domain.direction, y.dtype)
+        n = process.domain.normal
+        r = jnp.asarray(process.domain.direction, y.dtype)
+        coordinates = range(process.dim)
         sigma = process.sigma(y)
-        mu = process.drift(y)
-        d = mu * dt + matvec(sigma, dw)
-        dn = along(n, d)
-
         s2 = variance_across(sigma, n, y.dtype)
-        scale = jnp.sqrt(s2 * dt)
-        a, c, root = bridge(dn, s2 * dt, mark)
-        q, p = a / root, c / root  # mean fractions of the step before and after the minimum
-        x = root / scale
-        xr = x * _mills(x)
-        k = scale * _mills(x) / 2
-
-        height = process.domain.height(y)
-        l = jnp.maximum(a - height, 0)  # noqa: E741
         v = matvec(sigma, matvec(jnp.asarray(sigma, y.dtype).T, jnp.asarray(n, y.dtype))) / s2
-        half = (d - v * dn) / 2
-        # Mean displacements from y before the minimum and after it. l <= a inside the domain; the floor is for a = 0.
-        before = v * (k - a / 2) + half * (1 - p * xr) + r * (l * (l / jnp.maximum(a, 1e-12 * scale)) / 2)
-        after = v * (k - a + c / 2) + half * (1 + q * xr) + r * l
+        # Displacements are counted in units of the path's own spread across the wall; what several of them need is settled.
+        unit = jnp.sqrt(s2 * dt)
+        per = 1 / unit
+        mu, noise = process.drift(y), matvec(sigma, dw)
+        d = [(mu[i] * dt + noise[i]) * per for i in coordinates]
+        dn = along(n, d)
+        height = process.domain.height(y)
+        a, c, x = bridge(dn, 1.0, mark)
+        m = _mills(x)
+        over = jnp.maximum(a - height * per, 0)  # how far the free path goes over the wall
+        back = over * (over / jnp.maximum(a, 1e-12)) / 2  # over <= a inside the domain; the floor is for a = 0
+        a, c, q, m, xm, over, back, *d = settle(a, c, a / x, m, x * m, over, back, *d)
+        p = 1 - q  # the mean fractions of the step before the minimum and after it
 
+        # Mean displacements from y before the minimum and after it: along v, along what is left of d, along r.
+        k0, k1, half0, half1 = settle(m / 2 - a / 2, m / 2 - a + c / 2, (1 - p * xm) / 2, (1 + q * xm) / 2)
+        rest = [d[i] - v[i] * along(n, d) for i in coordinates]
+        before = jnp.stack([v[i] * k0 + rest[i] * half0 + r[i] * back for i in coordinates])
+        after = jnp.stack([v[i] * k1 + rest[i] * half1 + r[i] * over for i in coordinates])
+
+        whole = unit * jnp.stack(d)
         if process.linear:
             _, jacobian = jax.linearize(process.drift, y)
-            curved = jnp.zeros_like(d)
+            curved = jnp.zeros_like(whole)
         else:
-            _, jacobian = jax.linearize(process.drift, y + d / 2)
-            curved = (process.drift(y + d) - mu - jacobian(d)) / 2
-        d0 = q * dt * (jacobian(before) + curved)
-        d1 = p * dt * (jacobian(after) + curved)
+            _, jacobian = jax.linearize(process.drift, y + whole / 2)
+            curved = (process.drift(y + whole) - mu - jacobian(whole)) * (per / 2)
+        g0, g1 = jacobian(before) + curved, jacobian(after) + curved
+        d0 = [q * dt * g0[i] for i in coordinates]
+        d1 = [p * dt * g1[i] for i in coordinates]
 
-        free = y + d + d0 + d1
-        push = jnp.maximum(a - height - along(n, d0), jnp.maximum(-process.domain.height(free), 0))
-        return keep(process, free, push), push
+        free = [y[i] + unit * (d[i] + d0[i] + d1[i]) for i in coordinates]
+        low = unit * (a - along(n, d0)) - height
+        low, *free = settle(low, *free)
+        end = jnp.stack(free)
+        push = jnp.maximum(low, jnp.maximum(-process.domain.height(end), 0))
+        return keep(process, end, push), push
 
 
 def _mills(x: Array) -> Array:
