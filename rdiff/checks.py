@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rdiff import table
 from rdiff.estimate import plain, t_quantile
 
 _LEVEL = 0.999
@@ -98,6 +99,21 @@ def failures(checks: Sequence[Check]) -> list[str]:
         if check.ok is False:
             holders.setdefault(check.cause, []).append(check.name)
     return [f"{' and '.join(names)} fail{'s' if len(names) == 1 else ''}: {cause}" for cause, names in holders.items()]
+
+
+def checks_table(checks: Sequence[Check], title: str | None = None) -> Any:
+    """The `rich` table of checks: with standard errors, or, where all are of an exact law, with the difference."""
+    exact = all(check.stderr == 0 and math.isnan(check.z) for check in checks)
+    columns = ["identity of the queue", "value", "expected", *(["difference"] if exact else ["stderr", "z"]), "verdict"]
+    rows = []
+    for check in checks:
+        if exact:
+            numbers = [f"{check.value:.10g}", f"{check.expected:.10g}", f"{check.value - check.expected:.0e}"]
+        else:
+            numbers = [table.number(value, check.stderr) for value in (check.value, check.expected)]
+            numbers += [table.number(check.stderr), "-" if math.isnan(check.z) else f"{check.z:.1f}"]
+        rows.append([check.name, *numbers, check.verdict])
+    return table.build(columns, rows, title)
 
 
 def _test(name: str, left: np.ndarray, right: np.ndarray, share: np.ndarray, scale: float, exact: bool) -> Check:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rdiff import table
-from rdiff.checks import Check, failures
+from rdiff.checks import Check, checks_table, failures
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate, notes, plain, t_quantile
 
@@ -19,7 +19,7 @@ class Comparison:
 
     **Fields:** `prelimit` and `limit`, the two `Estimate`s; `n`, the servers of the one queue among the two laws (None
     when there is none, or two different ones); `refined`, E h(Y) + C(h)/sqrt(n) where the limit law knows it; `checks`,
-    the identities of the laws that have them; `notes`, what the laws guessed or left out.
+    the identities of the laws that have them, and of two exact ones together; `notes`, what the laws guessed or left out.
     """
 
     prelimit: Estimate
@@ -146,20 +146,7 @@ class Comparisons(dict[str, Comparison]):
 
     def checks_table(self, title: str | None = None) -> Any:
         """The `rich` table of the checks, or None without any."""
-        if not self.checks:
-            return None
-        rows = [
-            [
-                check.name,
-                table.number(check.value, check.stderr),
-                table.number(check.expected, check.stderr),
-                table.number(check.stderr),
-                "-" if math.isnan(check.z) else f"{check.z:.1f}",
-                check.verdict,
-            ]
-            for check in self.checks
-        ]
-        return table.build(["identity of the queue", "value", "expected", "stderr", "z", "verdict"], rows, title)
+        return checks_table(self.checks, title) if self.checks else None
 
     def __str__(self) -> str:
         tables = [table.text(t) for t in (self.table(), self.checks_table()) if t is not None]
@@ -198,11 +185,15 @@ def compare(X: Any, Y: Any, h: Any) -> Any:
                 f"the {which} law, {law!r:.60}, has no expect(h): a model is made a law by rdiff.SimulatedLaw(model) "
                 "or rdiff.StationaryLaw(model), a queue by .exact() or .simulate()"
             )
-    _same_system(X, Y)
+    same_system(X, Y)
     left, right = X.expect(h), Y.expect(h)
     sizes = {int(law.n) for law in (X, Y) if getattr(law, "n", None) is not None}
     n = sizes.pop() if len(sizes) == 1 else None
     checks = tuple(check for law in (X, Y) for check in (law.checks() if hasattr(law, "checks") else ()))
+    if n is not None:
+        from rdiff import generator  # which builds on this module
+
+        checks += tuple(generator.checks(X, Y, h, left, right))
     said = tuple(note for law in (X, Y) for note in (getattr(law, "notes", None) or ()))
 
     def pair(x: Estimate, y: Estimate, function: Any) -> Comparison:
@@ -213,7 +204,8 @@ def compare(X: Any, Y: Any, h: Any) -> Any:
     return pair(left, right, h)
 
 
-def _same_system(X: Any, Y: Any) -> None:
+def same_system(X: Any, Y: Any) -> None:
+    """Refuses two laws that belong to different systems: other beta, another regime, a buffer against none."""
     beta = [getattr(law, "beta", None) for law in (X, Y)]
     if None not in beta and not math.isclose(float(beta[0]), float(beta[1]), rel_tol=_SAME):  # pyright: ignore
         raise InputError(

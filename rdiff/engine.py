@@ -98,14 +98,20 @@ def _advance(
         return jax.tree.map(lambda kept, none: jnp.where(burning, none, kept), carry, forget(carry))
 
     carry = layout.each(work, carry, arrays, steps, burning)
-    return carry, _together(carry.sums)
+    return carry, _together(carry)
 
 
 _start = eqx.filter_jit(start)
 
 
-def _together(sums: tuple[PairSum, ...]) -> PairSum:
-    return PairSum(*(jnp.stack(parts, axis=-1) for parts in zip(*sums, strict=True)))
+def _together(carry: Carry) -> PairSum:
+    """The sums as one array; NaN for a lane whose state is not finite, whatever its observables make of that."""
+    together = PairSum(*(jnp.stack(parts, axis=-1) for parts in zip(*carry.sums, strict=True)))
+    for leaf in jax.tree.leaves(carry.state):
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            sound = jnp.all(jnp.isfinite(leaf).reshape(leaf.shape[0], -1), axis=1, keepdims=True)
+            together = together._replace(high=jnp.where(sound, together.high, jnp.nan))
+    return together
 
 
 class Progress(NamedTuple):
@@ -265,7 +271,7 @@ def _complaint(chain: AbstractChain, carry: Carry, sums: np.ndarray, steps: int,
     which = [i for i in range(sums.shape[1]) if not np.isfinite(sums[lane, i])]
     told = chain.describe(jax.tree.map(lambda leaf: leaf[lane], carry.state))
     state, names = np.asarray(told.pop("state")), told.pop("observables")
-    where = f"{name} within {steps} steps after {burn_in} of burn-in"
+    where = f"{name} within {steps} steps after {burn_in} of burn-in" if steps else f"{name} within {burn_in} steps of burn-in"
     if not np.all(np.isfinite(state)):
         return f"the state is not finite: {state.tolist()} in {where}, {told}: the step is too long, or the drift explodes"
     return (

@@ -2,7 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Done(NamedTuple):
+    """How many parts of how many are done."""
+
+    done: int
+    total: int
 
 
 @contextlib.contextmanager

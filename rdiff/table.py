@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+_DIGITS = 12  # of a bounded number, shown at most
+
 
 def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, notes: Sequence[str] = ()):
     """A `rich.table.Table`; the first column is text, the others are numbers set to the right."""
@@ -15,7 +17,7 @@ def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     caption = "\n".join(escape(note) for note in notes) or None
     table = Table(
         title=escape(title) if title else None, caption=caption, box=box.SIMPLE_HEAD, title_justify="left",
-        caption_justify="left", title_style="bold", caption_style="",
+        caption_justify="left", title_style="bold", caption_style="", min_width=len(title) if title else None,
     )  # fmt: skip
     for i, column in enumerate(columns):
         table.add_column(escape(column), justify="left" if i == 0 else "right", no_wrap=True)
@@ -55,3 +57,21 @@ def number(value: Any, error: Any = None) -> str:
         if places >= 0 and abs(value) < 1e7:
             return f"{value:.{min(places, 12)}f}"
     return f"{value:.5g}" if value != 0 else "0"
+
+
+def digits(value: float | None, error: float) -> str:
+    """`value` with the digits that its error bound leaves, at most twelve, and two that are not certain.
+
+    ```python
+    >>> from rdiff.table import digits
+    >>> digits(0.8140596634, 2e-6), digits(1e-9, 1e-6)
+    ('0.8140597', '0 +- 1e-06')
+
+    ```
+    """
+    if value is None or not math.isfinite(value):
+        return "-"
+    if abs(value) <= error:
+        return f"0 +- {error:.0e}"
+    places = _DIGITS if error == 0 else min(_DIGITS, math.floor(math.log10(abs(value) / error)) + 2)
+    return f"{value:#.{places}g}"

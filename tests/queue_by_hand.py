@@ -60,6 +60,30 @@ def simulate(
         rows.append(list(lengths))
 
 
+def on_a_grid(n: int, b: int, lam: float, every: float, rows: int, burn_in: int, seed: int) -> np.ndarray:
+    """Occupancy (rows, b + 1) of join-the-shortest-queue every `every` time units, from empty, `burn_in` rows dropped.
+
+    Candidate events come at rate n lam + n: an arrival, or the end of service at one of n servers, void when it is idle.
+    """
+    rng = np.random.default_rng(seed)
+    total = n * lam + n
+    q, seen = [0] * (b + 1), []
+    for _ in range(burn_in + rows):
+        for v in (rng.random(rng.poisson(total * every)) * total).tolist():
+            if v >= n:  # joins a server with the fewest customers; all full: lost
+                for i, level in enumerate(q):
+                    if level < n:
+                        q[i] += 1
+                        break
+            else:  # servers in order of length: the first Q_{b+1} hold b + 1 customers, the next one fewer, ...
+                for i in range(b, -1, -1):
+                    if v < q[i]:
+                        q[i] -= 1
+                        break
+        seen.append(list(q))
+    return np.array(seen[burn_in:])
+
+
 def occupancy(lengths: np.ndarray, levels: int) -> np.ndarray:
     """Q_1..Q_levels of rows of lengths."""
     return np.stack([(lengths >= i).sum(axis=1) for i in range(1, levels + 1)], axis=1)

@@ -27,11 +27,11 @@ SAMPLE = Path(rdiff.__file__).parent / "data" / "jsq_n100_b2_beta1.csv.gz"
 def test_help(args):
     result = run(*args)
     assert result.exit_code == 0 and result.stderr == ""
-    for command in ("average", "exact", "compare", "path", "bench"):
+    for command in ("average", "exact", "queue", "compare", "rate", "distance", "path", "bench"):
         assert f"rdiff {command}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["average", "exact", "compare", "path", "bench"])
+@pytest.mark.parametrize("command", ["average", "exact", "queue", "compare", "rate", "distance", "path", "bench"])
 def test_help_of_a_command(command):
     result = run(command, "--help")
     assert result.exit_code == 0 and "Example" in result.stdout and f"rdiff {command} " in result.stdout
@@ -218,16 +218,6 @@ def test_keys_pressed_again_do_not_lose_what_was_reached(tmp_path):
 # ---- compare
 
 
-def test_embedded_sample():
-    """True JSQ: its mean is the exact one, by batch means."""
-    rows = np.loadtxt(io.BytesIO(gzip.decompress(SAMPLE.read_bytes())), delimiter=",", skiprows=1)
-    assert len(rows) >= 20_000 and SAMPLE.stat().st_size < 300_000
-    assert np.all(np.diff(rows[:, 0]) == rows[1, 0] - rows[0, 0])
-    batches = rows[:, 2].reshape(50, -1).mean(axis=1) / 10
-    stderr = batches.std(ddof=1) / math.sqrt(50)
-    assert stderr < 0.01 and abs(batches.mean() - 0.5999611116) < 4 * stderr
-
-
 def test_compare_embedded():
     result = run("compare", "--json")
     assert result.exit_code == 0, result.output
@@ -252,7 +242,8 @@ def test_compare_file_like_embedded(tmp_path):
     inside = strict_json(run("compare", *fast).stdout)
     file = tmp_path / "run.csv"
     file.write_bytes(gzip.decompress(SAMPLE.read_bytes()))
-    words = ["--n", 100, "--b", 2, "--lam", 0.9, "--columns", "Q1:Q3", "--time-column", "time", "--weights", "regular"]
+    words = ["--n", 100, "--b", 2, "--lam", 0.9, "--columns", "Q1:Q3", "--time-column", "t", "--weights", "regular"]
+    words += ["--chain-column", "chain"]
     outside = strict_json(run("compare", file, *words, *fast).stdout)
     assert outside["results"][0]["prelimit"] == pytest.approx(inside["results"][0]["prelimit"])
     assert outside["results"][0]["limit"] == pytest.approx(inside["results"][0]["limit"], rel=1e-5)

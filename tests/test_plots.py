@@ -91,3 +91,57 @@ def test_no_warnings_and_a_wrong_ending(tmp_path):
     for draw in (lambda file: plots.law(file, law()), lambda file: plots.poisson(file, law(), parse_all(["y2"]))):
         with pytest.raises(InputError, match="cannot draw"):
             draw(tmp_path / "a.docx")
+
+
+def test_queue_law(tmp_path, drawn):
+    queue = rdiff.JSQQueue(25, 2, beta=1.0)
+    exact = queue.exact()
+    plots.queue_law(tmp_path / "x.png", exact, law(b=2))
+    (figure,) = drawn
+    joint, _, first, second, bar = figure.axes
+    # atoms times sqrt(n) at the points of the lattice, the whole law of X2 in the tail
+    for axis, i in ((first, 1), (second, 2)):
+        x, heads = line(figure, rf"$\sqrt{{n}}\,P(X_{i}").get_data()
+        chances = exact.marginal(i)[::-1] if i == 1 else exact.marginal(i)
+        assert np.allclose(x, np.arange(len(x)) / 5) and np.allclose(heads, 5 * chances[: len(x)])
+        assert heads.sum() / 5 > 0.99 and heads.max() < axis.get_ylim()[1]
+        y, density = line(figure, f"density of $Y_{i}").get_data()
+        assert np.allclose(density[1:], law().marginal(i, y[1:]))
+    x, above = line(figure, "$P(X_2").get_data()
+    assert np.allclose(above, [1 - exact.marginal(2)[: k + 1].sum() for k in range(len(x))], atol=1e-12)
+    # cells in the units of a density: their sum, less what lies outside the picture
+    cells = joint.collections[0].get_array()
+    assert 0.99 < cells.sum() / 25 < 1 and cells.shape == (len(line(figure, r"$\sqrt{n}\,P(X_2").get_xdata()), 18)
+    assert "x_1" in joint.get_xlabel() and "x_2" in joint.get_ylabel() and "density" in bar.get_ylabel()
+
+
+def test_queue_law_of_samples_is_near_the_exact_one(tmp_path, drawn):
+    queue = rdiff.JSQQueue(25, 1, beta=1.0)
+    laws = queue.exact(), queue.simulate(key=1, horizon=500.0), queue.simulate(key=2).samples(every=2.0, horizon=500.0)
+    for k, X in enumerate(laws):
+        plots.queue_law(tmp_path / f"{k}.svg", X, law())
+    heads = [line(figure, r"$\sqrt{n}\,P(X_1").get_ydata()[:12] for figure in drawn]
+    assert np.allclose(heads[1], heads[0], atol=0.03) and np.allclose(heads[2], heads[0], atol=0.03)
+    assert not np.allclose(heads[1], heads[2], atol=1e-6)
+
+
+def test_queue_law_alone_and_without_buffer(tmp_path, drawn):
+    plots.queue_law(tmp_path / "a.png", rdiff.JSQQueue(100, 1, beta=1.0, alpha=0.75).exact())
+    plots.queue_law(tmp_path / "b.png", rdiff.JSQQueue(100, 0, beta=1.0).exact(), law(b=0))
+    assert len(drawn[0].axes) == 5 and "0.75" in drawn[0].get_suptitle() and not drawn[0].axes[0].collections[1:]
+    assert len(drawn[1].axes) == 1
+    y, density = line(drawn[1], "density of $Y_1").get_data()
+    assert np.allclose(density, law(b=0).marginal(1, y))
+
+
+def test_queue_law_refuses_what_is_not_the_limit(tmp_path):
+    queue = rdiff.JSQQueue(25, 1, beta=1.0)
+    for X, Y, message in (
+        (queue.exact(), law(2.0), "not the limit"), (queue.exact(), law(b=0), "not the limit"),
+        (queue.exact(), rdiff.SimulatedLaw(rdiff.JSQDiffusion(1.0), key=0), "density"), (queue, law(), "a law of a queue"),
+        (rdiff.JSQQueue(25, 1, beta=1.0, alpha=0.75).exact(), law(), "not the limit"), (law(), law(), "a law of a queue"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            plots.queue_law(tmp_path / "x.png", X, Y)  # pyright: ignore
+    with pytest.raises(InputError, match="cannot draw"):
+        plots.queue_law(tmp_path / "x.docx", queue.exact(), law())

@@ -225,3 +225,12 @@ def test_refusals(n, b, options, words):
 def test_an_observable_must_be_finite():
     with pytest.raises(rdiff.InputError, match="is -inf at the state"):
         JSQQueue(4, 1, beta=1.0).exact().expect(lambda x: jnp.log(x[1]))
+
+
+@pytest.mark.parametrize("n", [100, 1024, 20_000])
+def test_without_a_buffer_it_is_erlangs_system_at_any_size(n):
+    law = JSQQueue(n, 0, beta=1.0).exact()
+    blocked = 1.0
+    for servers in range(1, n + 1):  # Erlang's recursion, stable
+        blocked = law.queue.arrivals * blocked / (servers + law.queue.arrivals * blocked)
+    assert law.blocking == pytest.approx(blocked, rel=1e-12)

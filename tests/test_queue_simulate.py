@@ -84,13 +84,14 @@ def test_a_larger_queue_and_no_buffer():
 
 def test_policies_are_told_apart_by_the_identities():
     queue, causes, second = JSQQueue(10, 2, beta=1.0), {}, {}
-    for name in ("jsq", "jiq", "pod"):
+    for name in ("jsq", "join-idle-queue", "power-of-2"):
         checks = queue.simulate(key=2, chains=128, horizon=1000.0, policy=name).checks()
         causes[name] = [check.cause for check in checks if check.ok is False]
         second[name] = checks[1].value / checks[1].expected
     assert causes["jsq"] == []
-    assert any("not JSQ" in cause for cause in causes["jiq"]) and any("not JSQ" in cause for cause in causes["pod"])
-    assert second["jsq"] == pytest.approx(1, abs=0.02) and 0.9 < second["jiq"] < 0.97 and second["pod"] > 5
+    for name in ("join-idle-queue", "power-of-2"):
+        assert any("not JSQ" in cause for cause in causes[name])
+    assert second["jsq"] == pytest.approx(1, abs=0.02) and 0.9 < second["join-idle-queue"] < 0.97 and second["power-of-2"] > 5
 
 
 def test_transients_have_the_law_of_the_queue():

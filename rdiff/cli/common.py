@@ -44,7 +44,7 @@ class OutFile(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Path:
         path = Path(value)
-        if path.suffix.lower() not in self.endings:
+        if not (path.suffix and path.name.lower().endswith(self.endings)):
             self.fail(f"{value!r} must end in {' or '.join(self.endings)}", param, ctx)
         if path.is_dir() or not path.parent.is_dir():
             self.fail(f"cannot write {value!r}: its folder must exist, and it must not be a folder", param, ctx)
@@ -65,6 +65,20 @@ class Numbers(click.ParamType):
             return tuple(float(part) for part in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} must be numbers with commas between them, such as 0,1", param, ctx)
+
+
+class Integers(click.ParamType):
+    """Whole numbers with commas between them."""
+
+    name = "n,n,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} must be whole numbers with commas between them, such as 16,64,256", param, ctx)
 
 
 class Buffer(click.ParamType):

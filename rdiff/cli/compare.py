@@ -9,10 +9,11 @@ import click
 
 from rdiff.cli import common
 from rdiff.cli.failure import INTERRUPTED
+from rdiff.cli.queue_system import limit_of
 
 SAMPLE = "jsq_n100_b2_beta1.csv.gz"
 SAMPLE_OPTIONS = {
-    "n": 100, "b": 2, "beta": 1.0, "columns": "Q1:Q3", "time_column": "time", "weights": "regular",
+    "n": 100, "b": 2, "beta": 1.0, "columns": "Q1:Q3", "time_column": "t", "chain_column": "chain", "weights": "regular",
 }  # fmt: skip
 
 SIMULATION = {"dt": 0.1, "chains": 4096, "horizon": 400.0}
@@ -23,6 +24,7 @@ Examples:
   rdiff compare run.csv --n 100 --b 2 --beta 1 --columns Q1:Q3 --time-column t --weights time
   rdiff compare lengths.npy --n 25 --b inf --lam 0.8 --format lengths --weights regular --burn-in-rows 100
   rdiff compare --limit simulated --dt 0.05
+  rdiff compare --plot law.png
 """
 
 
@@ -67,6 +69,7 @@ ADAPTER = (
 @click.option("--dt", type=float, help="Time step of the simulated limit.  [default: 0.1]")
 @click.option("--chains", type=int, help="Chains of the simulated limit.  [default: 4096]")
 @click.option("--horizon", type=float, help="Averaged time of each chain of the simulated limit.  [default: 400]")
+@click.option("--plot", type=common.OutFile(".png", ".pdf", ".svg"), help="Draw the samples' law over the limit's density.")
 @common.seed_option
 @common.level_option
 @common.x64_option
@@ -75,8 +78,8 @@ ADAPTER = (
 @click.pass_context
 def compare(
     ctx: click.Context, file: str | None, observables: tuple[str, ...], limit: str | None, dt: float | None,
-    chains: int | None, horizon: float | None, seed: int, level: float, x64: bool, as_json: bool, out: Path | None,
-    **adapter: Any,
+    chains: int | None, horizon: float | None, plot: Path | None, seed: int, level: float, x64: bool, as_json: bool,
+    out: Path | None, **adapter: Any,
 ) -> Any:  # fmt: skip
     """Queue samples against the limit.
 
@@ -89,7 +92,10 @@ def compare(
     """
     given = _given(ctx, file)
     import rdiff
+    from rdiff import plots
 
+    if plot is not None:
+        plots.matplotlib()  # missing: said before the work, not after it
     typed = {name: value for name, value in (("dt", dt), ("chains", chains), ("horizon", horizon)) if value is not None}
     if limit == "exact" and typed:
         raise click.UsageError(f"--{next(iter(typed))} is for --limit simulated: the exact limit has no steps", ctx)
@@ -99,6 +105,8 @@ def compare(
         # Coordinates 3.. are 0 in the stationary limit, so an endless buffer has the law of the levels that are seen.
         process = rdiff.JSQDiffusion(beta, samples.x.shape[1] - 1 if math.isinf(b) else int(b))
         h = common.parse_observables(observables, process.dim)
+        if plot is not None:
+            plots.queue_law(plot, samples, limit_of(samples))
         exact = None if limit == "simulated" or typed else _exact(process, wanted=limit == "exact", said=said)
         used: dict[str, Any] = {"limit": "exact" if exact else "simulated", **SIMULATION, **typed}
         if exact:

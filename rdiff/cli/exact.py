@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from rdiff.cli import common
+from rdiff.table import digits
 
 EXAMPLE = """\b
 Examples:
@@ -18,7 +19,6 @@ Examples:
   rdiff exact --beta 1 --observable y2 --plot-f f.png
 """
 PICTURE = common.OutFile(".png", ".pdf", ".svg")
-DIGITS = 12  # shown at most
 
 
 @click.command(epilog=EXAMPLE)
@@ -156,16 +156,6 @@ def _notes(rows: Sequence[Mapping]) -> list[str]:
     if any(row["refined"] is not None for row in rows):
         notes.append("refined: E h(Y) + C(h)/sqrt(n), which is E h(X) of the queue up to O(1/n)")
     return notes
-
-
-def digits(value: float | None, error: float) -> str:
-    """`value` with the digits that its error bound leaves, at most twelve, and two that are not certain."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    if abs(value) <= error:
-        return f"0 +- {error:.0e}"
-    places = DIGITS if error == 0 else min(DIGITS, math.floor(math.log10(abs(value) / error)) + 2)
-    return f"{value:#.{places}g}"
 
 
 def _ten(value: float) -> str:

@@ -10,9 +10,12 @@ from rdiff.cli.average import average
 from rdiff.cli.bench import bench
 from rdiff.cli.common import dumps, version
 from rdiff.cli.compare import compare
+from rdiff.cli.distance import distance
 from rdiff.cli.exact import exact
 from rdiff.cli.failure import INTERRUPTED, one_line
 from rdiff.cli.path import path
+from rdiff.cli.queue import queue
+from rdiff.cli.rate import rate
 
 EXAMPLES = """\b
 Examples:
@@ -23,6 +26,11 @@ Examples:
                                               means of the limit, with error bars
   rdiff exact --beta 1 --observable y2 --tail 1
                                               the same, computed to ten digits
+  rdiff queue exact --n 100 --b 2 --beta 1    the queue itself at finite n, computed
+  rdiff queue simulate --n 100 --b 2 --beta 1 --policy power-of-d --d 2
+                                              and simulated, with other policies too
+  rdiff rate --n 25,100,400,1600              the theorem: the gap falls like 1/sqrt(n), and its constant
+  rdiff distance --n 16,64,256                the distance of the two laws along n
   rdiff path --beta 1 --horizon 20 --plot path.png
                                               a picture of one path
   rdiff bench throughput                      how fast it runs on this machine
@@ -76,5 +84,5 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (average, exact, compare, path, bench):
+for command in (average, exact, queue, compare, rate, distance, path, bench):
     main.add_command(command)

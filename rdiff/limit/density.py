@@ -21,7 +21,7 @@ def joint(march: March, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         z = -np.log(y)
     inside = (x >= 0) & (y > 0) & (z >= march.starts[0])
     if inside.any():
-        out[inside] = _flow(march, z[inside])(x[inside]) / y[inside]
+        out[inside] = flows(march, z[inside])(x[inside]) / y[inside]
     out[(x > 0) & (y == 0)] = np.inf
     return out
 
@@ -30,7 +30,7 @@ def first(march: March, x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The density of Y1 at x >= 0."""
     z = np.append(march.levels.ravel(), march.end)
     along = np.append((march.lengths[:, None] * chebyshev.radau(march.stages)[1]).ravel(), 1 / march.power)
-    flow = _flow(march, z)
+    flow = flows(march, z)
     return np.array([along @ flow(at) if at >= 0 else 0.0 for at in x])
 
 
@@ -134,7 +134,7 @@ def rough(
     return float(total[0]) + rest, float(error[0]) + tolerance * scale * float(np.sum(lengths))
 
 
-def _flow(march: March, z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def flows(march: March, z: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """x -> y2 p(x, y2) at the levels z, one x (or one for all) a level; 0 beyond the window."""
     y = np.exp(-z)
     length = window(march.beta, y)[0]

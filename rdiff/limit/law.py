@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from rdiff.errors import AccuracyWarning, InputError, integer, is_traced, probability
+from rdiff.errors import AccuracyWarning, InputError, integer, is_traced
 from rdiff.estimate import Estimate, Estimates
 from rdiff.functionals import Observable
-from rdiff.limit import density, observe
+from rdiff.limit import density, observe, stein
 from rdiff.limit.closed import CutNormal
 from rdiff.limit.march import March
 from rdiff.limit.poisson import PoissonSolution
@@ -140,21 +140,15 @@ class StationaryLaw:
             warnings.warn(message, AccuracyWarning, stacklevel=2)
         return f
 
-    def stein_factors(self, h: Observable, mass: float = 0.9999) -> dict[str, float]:
-        """Suprema of |f_1|, |f_2|, |f_11|, |f_12|, |f_22| over the smallest box [0, u1] x [0, u2] of marginal quantiles that
-        carries at least `mass`. With b = 0: |f_1| and |f_11|."""
-        f = self.poisson(h)
-        out = (1 - probability("mass", mass)) / 2
-        u1, u2 = self._upper(out)
-        axes = np.linspace(0, 1, 200) ** 2, np.linspace(0, 1, 200) ** 2
-        grid = np.stack(np.meshgrid(u1 * axes[0], u2 * axes[1] if self.b else np.zeros(1), indexing="ij"), axis=-1)
-        if self.b > 1:
-            grid = np.concatenate([grid, np.zeros((*grid.shape[:-1], self.b - 1))], axis=-1)
-        grid = grid[..., : self.b + 1]
-        first, second = np.abs(f.gradient(grid)), np.abs(f.hessian(grid))
-        found = {f"f{i + 1}": float(first[..., i].max()) for i in range(first.shape[-1])}
-        pairs = [(0, 0), (0, 1), (1, 1)][: 3 if self.b else 1]
-        return found | {f"f{i + 1}{j + 1}": float(second[..., i, j].max()) for i, j in pairs}
+    def stein_factors(self, h: Observable, mass: float = 0.9999, *, over: str = "box") -> dict[str, float]:
+        """How large |f_1|, |f_2|, |f_11|, |f_12|, |f_22| are, by the names "f1" to "f22"; with b = 0, |f_1| and |f_11|.
+
+        **Arguments:** `over`: "box", the largest over the smallest box [0, u1] x [0, u2] of marginal quantiles that carries at
+        least `mass`; "all", everywhere, infinite where they still grow at the end of f's window, as those of y2 do;
+        "weighted", the largest of each divided by 1 + y1 + y2; "mean", E |f_1(Y)| and so on.
+        """
+        _, outside = stein.asked(over, mass, self.b)
+        return stein.stein_factors(self, self.poisson(h), over, mass, self._upper(outside / 2))
 
     def quadrature(self) -> tuple[Float[np.ndarray, "points dim"], Float[np.ndarray, " points"]]:
         """Points and weights with E h = weights . h(points) for smooth h: the way for functions that are not JAX's."""

@@ -138,15 +138,18 @@ class JSQQueue:
         entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
         return coo_array(entries, shape=(len(q), len(q))).tocsr()
 
-    def exact(self, *, window: Any = None, cap: Any = None, memory: float = 2.0, keep: bool | None = None) -> Any:
+    def exact(
+        self, *, window: Any = None, cap: Any = None, tol: float | None = None, memory: float = 2.0, keep: bool | None = None
+    ) -> Any:
         """The stationary law of X, exact; see `rdiff.queue.exact.ExactQueueLaw`.
 
         **Arguments:** `window`: keep X_1 <= window; `cap`: keep X_2 + ... + X_{b+1} <= cap; "auto" for either sets both so
-        that what is cut off is below rounding. `memory`, GiB, that it may use; `keep`, whether to keep the law there.
+        that what is cut off is below rounding, or with `tol` of about that probability. `memory`, GiB, that it may use;
+        `keep`, whether to keep the law there.
         """
         from rdiff.queue.exact import ExactQueueLaw
 
-        return ExactQueueLaw(self, window=window, cap=cap, memory=memory, keep=keep)
+        return ExactQueueLaw(self, window=window, cap=cap, tol=tol, memory=memory, keep=keep)
 
     def simulate(self, *, key: Any = 0, chains: int = 64, horizon: float = 1e3, burn_in: Any = None, **options: Any) -> Any:
         """The stationary law of X by simulation of the chain itself; see `rdiff.queue.simulate.SimulatedQueueLaw`."""

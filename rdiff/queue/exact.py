@@ -1,5 +1,6 @@
 """The exact stationary law of the queue at finite n."""
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,12 +14,14 @@ from rdiff.functionals import by_name
 from rdiff.queue.balance import Balance
 from rdiff.queue.elimination import Elimination
 from rdiff.queue.law import QueueLaw
-from rdiff.queue.observe import evaluate
+from rdiff.queue.observe import evaluate_padded
 from rdiff.queue.truncation import GIB, lost_above, plan
 
 CHUNK = 1 << 16
 _UNBALANCED = 1e-10
-_EPS = float(np.finfo(np.float64).eps)
+_CUT = "the window or cap cuts off states that matter here: take a wider one"
+_FAR = 8.0  # times the mean number of customers beyond one a server, when there are any
+_EPS, _LEAST = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
 class ExactQueueLaw(QueueLaw):
@@ -28,8 +31,8 @@ class ExactQueueLaw(QueueLaw):
     pass of the elimination.
 
     **Arguments:** a `JSQQueue`; `window`: keep X_1 <= window; `cap`: keep X_2 + ... + X_{b+1} <= cap; "auto" for either sets
-    both so that what is cut off is below rounding; `memory`, GiB; `keep`: whether to hold the law in memory (default: when
-    half of `memory` does).
+    both so that what is cut off is below rounding, or has about the probability `tol`, which alone stands for "auto";
+    `memory`, GiB; `keep`: whether to hold the law in memory (default: when half of `memory` does).
 
     **Attributes:** `n`, `b`, `beta`, `lam`, `alpha`; `blocking`, P(Q_{b+1} = n); `residual`, the largest relative error of
     local balance; `outside`, an upper estimate of the probability cut off; `notes`.
@@ -49,10 +52,11 @@ class ExactQueueLaw(QueueLaw):
     """
 
     def __init__(
-        self, queue: Any, *, window: Any = None, cap: Any = None, memory: float = 2.0, keep: bool | None = None
-    ) -> None:
+        self, queue: Any, *, window: Any = None, cap: Any = None, tol: float | None = None, memory: float = 2.0,
+        keep: bool | None = None,
+    ) -> None:  # fmt: skip
         self.queue = queue
-        self.space = plan(queue, window, cap, memory)
+        self.space = plan(queue, window, cap, memory, tol)
         self._kept: np.ndarray | None = None
         self._solve(8 * self.space.count <= memory * GIB / 2 if keep is None else keep)
         self._verify()
@@ -84,7 +88,7 @@ class ExactQueueLaw(QueueLaw):
         count = len(observables)
         total, edge, by_level = np.zeros(count), np.zeros(count), np.zeros((self.space.top + 1, count))
         for states, weights in self.pieces():
-            values = _evaluate(observables, self.queue.scaled(states))
+            values = evaluate_padded(observables, self.queue.scaled(states))
             total += weights @ values
             parts = weights[:, None] * np.abs(values)
             level = states[:, self.space.levels - 1]  # in runs
@@ -101,7 +105,8 @@ class ExactQueueLaw(QueueLaw):
 
     def checks(self) -> list[Check]:
         """The queue's identities, which an exact law satisfies to 1e-8 (unless a coarse window cuts off more)."""
-        return queue_identities(self.n, self.lam, self.b, self._occupancy, self._full, exact=True)
+        checks = queue_identities(self.n, self.lam, self.b, self._occupancy, self._full, exact=True)
+        return [check if check.ok else dataclasses.replace(check, cause=_CUT) for check in checks]
 
     def marginal(self, i: int) -> np.ndarray:
         """P(Q_i = k), k = 0, ..., n, for the coordinate i = 1, ..., b + 1."""
@@ -111,6 +116,23 @@ class ExactQueueLaw(QueueLaw):
         for states, weights in self.pieces():
             chances += np.bincount(states[:, i - 1], weights, self.n + 1)
         return chances
+
+    def poisson(self, h: Any) -> Any:
+        """f with G_X f = h - E h(X) on the lattice, f = 0 at X = 0; see `rdiff.queue.poisson.LatticePoisson`."""
+        from rdiff.queue.poisson import LatticePoisson
+
+        return LatticePoisson(self, h)
+
+    def stein_factors(self, h: Any, mass: float = 0.9999, *, over: str = "box") -> dict[str, float]:
+        """The Stein factors of the prelimit: "f1", "f2", "f11", "f12", "f22", the scaled differences |Delta_i f|/delta and
+        |Delta_i Delta_j f|/delta^2 of the lattice's f, delta = 1/sqrt(n), at the states where they exist.
+
+        **Arguments:** `over`: "box", the largest over the box of marginal quantiles that carries at least `mass`, as
+        `StationaryLaw.stein_factors`; "all", over all states; "weighted", over all, each divided by 1 + x1 + x2; "mean", E.
+        """
+        from rdiff.queue.poisson import stein_factors
+
+        return stein_factors(self, self.poisson(h), over, mass)
 
     def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The law piece by piece: states of occupancy, int64 (m, b + 1), and their probabilities (m,), m <= 65536."""
@@ -173,7 +195,7 @@ class ExactQueueLaw(QueueLaw):
                 self.residual = max(self.residual, balance.residual(level, v))
                 if self._kept is not None:
                     self._kept[ends[level] - sizes[level] : ends[level]] = v
-            scales = np.cumprod(np.concatenate([[1.0], arrivals * gates[:-1]]))
+            scales = _products(arrivals * gates[:-1])
             self._scales = scales / (scales @ moments[:, 0])
         self.least = least
         if self._kept is not None:
@@ -206,17 +228,26 @@ class ExactQueueLaw(QueueLaw):
         # A relative error e of all arrival rates moves beta by sqrt(n) e, and E h by (d E h/d beta)/E h < 1 + 2/beta^2 of that.
         errors = max(self.residual, 4 * _EPS) * (1 + root * (1 + 2 / drift**2)) * size
         if self._capped:
-            # What is missing above, and below it what excursions over the cap would have changed.
-            mass = float(lost_above(self.space, self.lam, self._masses))
-            reach = 1 + (self.space.top + (self.space.levels - 2) * self.n) / root
-            errors = errors + reach * (lost_above(self.space, self.lam, by_level) + mass * size)
+            # E h is off by the flow blocked at the cap, n lam pi(gate), times what one customer more changes from there on:
+            # h as it is there, for the time 1/(n - n lam) that it takes to be rid of one. 3 for safety.
+            there = (by_level / np.maximum(self._masses, _LEAST)[:, None]).max(axis=0)
+            errors = errors + 3 * self.lam / (1 - self.lam) * self._at_cap * (there + size)
+            most = self.space.top + max(self.space.levels - 2, 0) * self.n
+            if most * (1 - self.lam) < _FAR:  # h may grow much beyond so low a cap
+                reach = 1 + most / root
+                mass = min(float(lost_above(self.space, self.lam, self._masses)), 1 / _LEAST)
+                errors = np.maximum(errors, reach * (lost_above(self.space, self.lam, by_level) + mass * size))
         if self.space.first:
             errors = errors + (self.n - self.space.first) * (edge + self._edge * size)
         return errors
 
 
-def _evaluate(observables: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-    """h at each state, through few shapes: JAX compiles each operation once a shape."""
-    rows = len(x)
-    padded = np.concatenate([x, np.repeat(x[-1:], max(256, 1 << (rows - 1).bit_length()) - rows, axis=0)])
-    return evaluate(observables, padded)[:rows]
+def _products(ratios: np.ndarray) -> np.ndarray:
+    """1, r_1, r_1 r_2, ... over a power of 2: with b = 0 and n > 700 they pass the largest double, e^n among them."""
+    mantissa, exponent, found = 1.0, 0, [(1.0, 0)]
+    for ratio in ratios.tolist():
+        mantissa, shift = math.frexp(mantissa * ratio)
+        exponent += shift
+        found.append((mantissa, exponent))
+    mantissas, exponents = np.array(found).T
+    return np.ldexp(mantissas, (exponents - exponents.max()).astype(int))

@@ -85,9 +85,9 @@ class PowerOf:
 
 POLICIES: dict[str, Policy] = {
     "jsq": jsq,
-    "jiq": join_idle_queue,
-    "pod": PowerOf(2),
-    "pod-replacement": PowerOf(2, replacement=True),
+    "join-idle-queue": join_idle_queue,
+    "power-of-2": PowerOf(2),
+    "power-of-2-replacement": PowerOf(2, replacement=True),
     "idle-one-first": idle_one_first,
 }
 

@@ -226,13 +226,22 @@ class Samples:
 
 def _durations(held: Holding, order: np.ndarray, chain: np.ndarray, record: Record) -> tuple[np.ndarray, list[str]]:
     """How much each row counts, chain after chain; and what there is to say."""
-    durations, notes, parts = np.zeros(len(order)), [], slices(chain)
+    durations, parts = np.zeros(len(order)), slices(chain)
+    holders: dict[str, list[int]] = {}
     for c, part in enumerate(parts):
         durations[part], said = held.durations(order[part], c, record)
-        notes += said if len(parts) == 1 else [f"chain {c}: {note}" for note in said] if c < _SHOWN else []
-    if len(parts) > _SHOWN and notes:
-        notes.append(f"of {len(parts)} chains, notes on the first {_SHOWN} are shown")
+        for note in said:
+            holders.setdefault(note, []).append(c)
+    notes = [note if len(of) == len(parts) else f"{_chains(of)}: {note}" for note, of in holders.items()]
+    if len(notes) > _SHOWN:
+        notes[_SHOWN:] = [f"of {len(notes)} notes on {len(parts)} chains, the first {_SHOWN} are shown"]
     return durations, notes
+
+
+def _chains(of: list[int]) -> str:
+    if len(of) == 1:
+        return f"chain {of[0]}"
+    return f"chains {', '.join(map(str, of[:_SHOWN]))}" + (f" and {len(of) - _SHOWN} more" if len(of) > _SHOWN else "")
 
 
 def _time_span(held: Holding, weights: np.ndarray) -> float | None:

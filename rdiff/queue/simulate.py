@@ -38,7 +38,7 @@ class SimulatedQueueLaw(QueueLaw):
     - `horizon`: averaged time of each, in mean service times, after `burn_in` (default ten relaxation times).
     - `start`: occupancy (b + 1,) or (chains, b + 1) to start from; default n lam busy servers and nobody waiting. With
       `burn_in=0`, `record` gives transients.
-    - `policy`: "jsq", "jiq", "pod" (power of two), "pod-replacement", "idle-one-first", or a function of
+    - `policy`: "jsq", "join-idle-queue", "power-of-2", "power-of-2-replacement", "idle-one-first", or a function of
       `rdiff.queue.policies`.
     - `dtype`: of the observables, float32 or float64; `noise`: the generator; `chunk`: steps a call of the device;
       `progress`: a bar on stderr.

@@ -58,6 +58,22 @@ class Space:
             states = np.concatenate([np.concatenate(heads), outer[:, None]], axis=1)
         return states
 
+    @functools.cached_property
+    def _starts(self) -> list[np.ndarray]:
+        """By level k and Q_k: how many states, of the same levels beyond the k-th, come before the first with this Q_k."""
+        starts = [np.append(sizes, 0.0)[1:].astype(np.int64) for sizes in self.sizes[1 : self.levels]]
+        outer = self.sizes[self.levels - 1][: self.top + 1].astype(np.int64)
+        return [*starts, np.append(np.cumsum(outer[::-1])[::-1][1:], 0)]
+
+    def places(self, q: np.ndarray) -> np.ndarray:
+        """Where the states q, (..., levels), stand in the order of all(); -1 for what is none of them."""
+        below = np.concatenate([q[..., 1:], np.zeros((*q.shape[:-1], 1), q.dtype)], axis=-1)
+        kept = np.all(q >= below, axis=-1) & (q[..., 0] <= self.n) & (q[..., -1] <= self.top)
+        if self.levels > 1:
+            kept &= q[..., 0] >= self.first
+        starts = zip(self._starts, np.moveaxis(np.where(kept[..., None], q, 0), -1, 0))
+        return np.where(kept, sum(start[at] for start, at in starts), -1)
+
     def at(self, level: int) -> np.ndarray:
         """The states with Q_levels = level: (states, levels)."""
         size = int(self.sizes[self.levels - 1][level])

@@ -1,11 +1,12 @@
 """Which states an exact law keeps, and how much is lost with the others."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from rdiff.errors import InputError, positive
+from rdiff.errors import InputError, positive, probability
 from rdiff.queue.space import Space
 
 GIB = 2.0**30
@@ -15,8 +16,9 @@ _LIGHT = -260.0  # powers of ten
 _ROUNDING, _VANISHING = 44.0, 600.0  # the chance of k customers beyond one a server falls like k lam^k
 
 
-def plan(queue: Any, window: Any, cap: Any, memory: float) -> Space:
-    """The states to keep, X_1 <= `window` and X_2 + ... + X_{b+1} <= `cap`; None is all, "auto" all that a double can see.
+def plan(queue: Any, window: Any, cap: Any, memory: float, tol: float | None = None) -> Space:
+    """The states to keep, X_1 <= `window` and X_2 + ... + X_{b+1} <= `cap`; None is all, "auto" all that a double can see, or
+    all but a probability of about `tol`, which alone stands for "auto".
 
     **Raises:** `InputError` when they do not fit, with a window that would.
     """
@@ -31,10 +33,19 @@ def plan(queue: Any, window: Any, cap: Any, memory: float) -> Space:
     for name, value in (("window", window), ("cap", cap)):
         if isinstance(value, str) and value != "auto":
             raise InputError(f'{name} must be a number in units of X, or "auto", got {value!r}')
+    if tol is not None:
+        tol = probability("tol", tol, "the probability of the states that may be left out")
+        window, cap = ("auto" if value is None else value for value in (window, cap))
     if "auto" in (window, cap):
-        chosen = _auto(queue)
+        chosen = _auto(queue, tol)
         window, cap = (auto if value in (None, "auto") else value for value, auto in zip((window, cap), chosen))
     space = _space(queue, window, cap)
+    rows = _rows(space)
+    if rows > max(memory, 0.1):
+        raise InputError(
+            f"n = {queue.n}, b = {queue.b}: a number for each value of Q_1 at each level takes {rows:.3g} GiB alone "
+            f"(memory = {memory:g} GiB): far too many servers for an exact law"
+        )
     if space.block * _WORK <= memory * GIB and space.count <= _LONG:
         return space
     w, c = _auto(queue)
@@ -48,9 +59,28 @@ def plan(queue: Any, window: Any, cap: Any, memory: float) -> Space:
     )
 
 
-def _auto(queue: Any) -> tuple[float, float]:
+def affordable(queue: Any, tols: Iterable[float], states: float, memory: float) -> float | None:
+    """The first of `tols` that an exact law can leave out when it keeps `states` states at most; None when none will do."""
+    for tol in tols:
+        space = _space(queue, *_auto(queue, tol))
+        if _rows(space) <= max(memory, 0.1) and space.count <= min(states, _LONG) and space.block * _WORK <= memory * GIB:
+            return tol
+    return None
+
+
+def _rows(space: Space) -> float:
+    """GiB that the sizes of blocks take, by level and value of Q_1, before any state is counted."""
+    return 16.0 * (space.levels + 1) * space.n / GIB
+
+
+def _auto(queue: Any, tol: float | None = None) -> tuple[float, float]:
     # X_1 has a normal tail about beta, the customers beyond one a server fall like k lam^k.
-    return queue.drift + 10.0, _ROUNDING / -math.log(queue.lam) / math.sqrt(queue.n)
+    width, powers = 10.0, _ROUNDING
+    if tol is not None:
+        width = math.sqrt(-2 * math.log(tol))
+        for _ in range(30):  # (1 + powers) e^-powers = tol, the tail of Gamma(2), which is that of beta Y_2 as beta -> 0
+            powers = math.log((1 + powers) / tol)
+    return queue.drift + width, powers / -math.log(queue.lam) / math.sqrt(queue.n)
 
 
 def _space(queue: Any, window: Any, cap: Any) -> Space:

@@ -1,0 +1,80 @@
+"""What a generator comparison answers."""
+
+import dataclasses
+from typing import Any
+
+from rdiff import table
+from rdiff.compare import same_system
+from rdiff.errors import InputError
+from rdiff.estimate import plain
+from rdiff.limit.law import StationaryLaw
+from rdiff.queue.exact import ExactQueueLaw
+
+
+@dataclasses.dataclass(frozen=True)
+class GeneratorComparison:
+    """A difference of means, and the mean of the difference of generators that equals it.
+
+    **Fields:** `name`, of h; `n`; `direct`, the difference by the two laws themselves; `terms`, of the generator side, by
+    name; `error`, what the stated errors of both sides leave for `residual`.
+    """
+
+    name: str
+    n: int
+    direct: float
+    terms: dict[str, float]
+    error: float
+
+    @property
+    def generator(self) -> float:
+        """The generator side, the sum of its terms."""
+        return sum(self.terms.values())
+
+    @property
+    def residual(self) -> float:
+        """The generator side less the direct one: 0 up to `error`."""
+        return self.generator - self.direct
+
+    @property
+    def closes(self) -> bool:
+        """Whether the residual is within the error."""
+        return bool(abs(self.residual) <= self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        numbers = {key: plain(getattr(self, key)) for key in ("direct", "generator", "residual", "error")}
+        terms = {name: plain(value) for name, value in self.terms.items()}
+        return {"observable": self.name, "n": self.n, **numbers, "closes": self.closes, "terms": terms}
+
+    def __str__(self) -> str:
+        return str(GeneratorComparisons({self.name: self}))
+
+
+class GeneratorComparisons(dict[str, GeneratorComparison]):
+    """Generator comparisons of the same two laws by observable; prints as one table."""
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """A list of their plain dicts."""
+        return [each.to_dict() for each in self.values()]
+
+    def table(self, title: str | None = None) -> Any:
+        """The `rich` table that `print` shows as text."""
+        names = list(next(iter(self.values())).terms) if self else []
+        rows = [
+            [name, f"{c.direct:.9f}", *(f"{c.terms[term]:.9f}" for term in names), f"{c.residual:.0e}", f"{c.error:.0e}"]
+            for name, c in self.items()
+        ]
+        return table.build(["observable", "difference", *names, "residual", "error"], rows, title)
+
+    def __str__(self) -> str:
+        return table.text(self.table())
+
+
+def exact_pair(X: Any, Y: Any) -> None:
+    """Refuses all but the exact law of a queue and that of its limit."""
+    if not isinstance(X, ExactQueueLaw) or not isinstance(Y, StationaryLaw):
+        raise InputError(
+            "a generator comparison needs two exact laws, of a queue and of its limit: rdiff.JSQQueue(n, b, beta).exact() and "
+            f"rdiff.StationaryLaw(rdiff.JSQDiffusion(beta, b)), got {X!r:.60} and {Y!r:.60}"
+        )
+    same_system(X, Y)
