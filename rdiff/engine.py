@@ -60,8 +60,11 @@ def start(chain: AbstractChain, keys: Key[Array, " lanes"], starts: PyTree) -> C
     return Carry(state, tuple(PairSum.zero(jnp.zeros(x.shape, x.dtype)) for x in shapes))
 
 
-def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any) -> Carry:
-    """`blocks` blocks of steps and `rest` more, with their observables added. Pure: runs under any transformation."""
+def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any, unroll: int = 1) -> Carry:
+    """`blocks` blocks of steps and `rest` more, with their observables added. Pure: runs under any transformation.
+
+    `unroll` steps, a divisor of `BLOCK`, are compiled as one.
+    """
     step, observe = jax.vmap(chain.step), jax.vmap(chain.observe)
     zeros = tuple(jnp.zeros_like(total.high) for total in carry.sums)
 
@@ -70,8 +73,15 @@ def advance(chain: AbstractChain, carry: Carry, blocks: Any, rest: Any) -> Carry
         state = step(state)
         return state, jax.tree.map(jnp.add, part, observe(state))
 
+    def several(_: Any, inner: tuple) -> tuple:
+        for _ in range(unroll):
+            inner = one(_, inner)
+        return inner
+
     def block(length: Any, carry: Carry) -> Carry:
-        state, part = jax.lax.fori_loop(0, length, one, (carry.state, zeros))
+        state, part = jax.lax.fori_loop(0, length // unroll, several, (carry.state, zeros))
+        if unroll > 1:
+            state, part = jax.lax.fori_loop(0, length % unroll, one, (state, part))
         return Carry(state, tuple(total.add(x) for total, x in zip(carry.sums, part, strict=True)))
 
     if isinstance(rest, int):  # loops of known length have derivatives of both modes
@@ -94,7 +104,7 @@ def _advance(
     static: Any, layout: Layout, arrays: Any, carry: Carry, steps: tuple[Array, Array], burning: Array
 ) -> tuple[Carry, PairSum]:
     def work(carry: Carry, arrays: Any, steps: tuple[Array, Array], burning: Array) -> Carry:
-        carry = advance(eqx.combine(arrays, static), carry, *steps)
+        carry = advance(eqx.combine(arrays, static), carry, *steps, unroll=layout.unroll)
         return jax.tree.map(lambda kept, none: jnp.where(burning, none, kept), carry, forget(carry))
 
     carry = layout.each(work, carry, arrays, steps, burning)
@@ -170,7 +180,8 @@ def run(
         carry = _start(chain, keys, starts)
         done, averaged, batches, began = 0, 0, Batches(keep), np.zeros(())
     else:
-        carry = _restored(resume.leaves, eqx.filter_eval_shape(start, chain, keys, starts), layout)
+        like = eqx.filter_eval_shape(start, chain, keys, starts)
+        carry = layout.fill(_restored(resume.leaves, like, jax.random.key_impl(keys)))
         _, batches, began, done, averaged = resume
     bad = np.zeros(lanes, bool)
     waiting: collections.deque[tuple[_Call, PairSum]] = collections.deque()
@@ -255,12 +266,10 @@ def _leaves(carry: Carry, lanes: int) -> tuple[np.ndarray, ...]:
     return tuple(np.array(jax.random.key_data(x) if _is_key(x) else x)[:lanes] for x in jax.tree.leaves(carry))
 
 
-def _restored(leaves: tuple[np.ndarray, ...], like: Carry, layout: Layout) -> Carry:
-    def array(leaf: np.ndarray, shape: Any) -> Array:
-        return jax.random.wrap_key_data(jnp.array(leaf), impl=jax.random.key_impl(shape)) if _is_key(shape) else jnp.array(leaf)
-
+def _restored(leaves: tuple[np.ndarray, ...], like: Carry, impl: Any) -> Carry:
     shapes, structure = jax.tree.flatten(like)
-    return layout.fill(jax.tree.unflatten(structure, [array(*pair) for pair in zip(leaves, shapes, strict=True)]))
+    arrays = [jax.random.wrap_key_data(x, impl=impl) if _is_key(y) else x for x, y in zip(map(jnp.array, leaves), shapes)]
+    return jax.tree.unflatten(structure, arrays)
 
 
 def _is_key(x: Any) -> bool:

@@ -1,6 +1,7 @@
 """Where the lanes of a run live: shares of equal size on every device, and on a CPU in tiles that fit its first cache."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,15 +10,18 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
+from rdiff.accumulate import BLOCK
 from rdiff.devices import lane_sharding
+from rdiff.errors import InputError, integer
 
-TILE = 512  # lanes at most
 UNIT = 64  # lanes come in multiples of this: a compiler's loop over a remainder may round otherwise
+TUNING = {"RDIFF_TILE": 512, "RDIFF_UNROLL": 1}  # set in the environment to what `rdiff bench tune` finds best
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """`total` lanes, those asked for and a few more to fill the last tiles, in tiles of `width`.
+    """`total` lanes, those asked for and a few more to fill the last tiles, in tiles of `width`; `unroll` steps
+    compiled as one.
 
     A CPU runs a call on one tile from its first step to its last before it turns to the next: states and all that a step
     needs stay in the first cache, and XLA does not split its loops over threads, which costs more than it gains. Other devices
@@ -27,10 +31,13 @@ class Layout:
     total: int
     width: int
     sharding: NamedSharding | None
+    unroll: int = 1
 
     @staticmethod
     def of(lanes: int) -> "Layout":
-        """The layout of so many lanes on the devices there are.
+        """The layout of so many lanes on the devices there are, with the tuning of the environment (`TUNING`).
+
+        **Raises:** `InputError` when that is none.
 
         ```python
         >>> from rdiff.layout import Layout
@@ -41,9 +48,12 @@ class Layout:
         ```
         """
         devices = len(jax.devices())
-        tiles = -(-lanes // (TILE * devices)) * devices
+        tile, unroll = _tuned("RDIFF_TILE"), _tuned("RDIFF_UNROLL")
+        if BLOCK % unroll:
+            raise InputError(f"RDIFF_UNROLL must divide {BLOCK}, got {unroll}")
+        tiles = -(-lanes // (tile * devices)) * devices
         width = -(-lanes // (tiles * UNIT)) * UNIT
-        return Layout(tiles * width, width, lane_sharding(tiles * width))
+        return Layout(tiles * width, width, lane_sharding(tiles * width), unroll)
 
     def fill(self, lanes: PyTree) -> PyTree:
         """Arrays of lanes with the last one repeated to fill the layout, on their devices."""
@@ -70,3 +80,11 @@ class Layout:
         return jax.shard_map(
             local, mesh=self.sharding.mesh, in_specs=(split, *(whole for _ in shared)), out_specs=split, check_vma=False
         )(lanes, *shared)
+
+
+def _tuned(name: str) -> int:
+    try:
+        value = int(os.environ.get(name, TUNING[name]))
+    except ValueError:
+        value = os.environ[name]
+    return integer(name, value, 1, "the tuning of a run, as `rdiff bench tune` finds it")

@@ -1,12 +1,17 @@
 """The benchmarks run, say what they measured, and race nobody with a wrong scheme. Times are not tested."""
 
 import json
+import os
 import shutil
 
+import jax
+import jax.numpy as jnp
 import pytest
 
+import rdiff
 from rdiff import InputError, table
-from rdiff.bench import NAMES, bias, common, peers, throughput
+from rdiff.bench import NAMES, bias, common, noise, peers, throughput, tune
+from rdiff.noise import Xoshiro
 
 
 def shown(module, result):
@@ -70,6 +75,51 @@ def test_bias():
             assert abs(row["bias"]) + 2 * row["stderr"] <= 0.2 * bias.EXACT["y2"]
     text = shown(bias, result)
     assert "bridge-heun" in text and "Order" in text
+
+
+def test_noise():
+    result = noise.run(draws=4e6)
+    assert all(row["ok"] in (True, None) for row in result["rows"]) and len(result["rows"]) == 2 * (len(noise.NAMES) + 1)
+    assert "the lane beside" in shown(noise, result)
+
+
+class Stuck(Xoshiro):
+    """Every third state is used twice: a serial correlation."""
+
+    def bits(self, state, count):
+        after, words = super().bits(state, count)
+        again = words[0] % 3 == 0
+        return jax.tree.map(lambda a, b: jnp.where(again, a, b), state, after), words
+
+
+def test_a_bad_generator_is_seen():
+    rows = noise.run(draws=1e6, noise=Stuck())["rows"]
+    assert not next(row for row in rows if "one before" in row["name"])["ok"]
+
+
+def test_tune(monkeypatch):
+    monkeypatch.setattr(tune, "CPU", {"RDIFF_TILE": (128, 512), "RDIFF_UNROLL": (1, 2)})
+    before = dict(os.environ)
+    result = tune.run(chains=512, size=0.02)
+    assert os.environ == before and len(result["rows"]) == 4
+    assert next(row["ratio"] for row in result["rows"] if row["name"] == "RDIFF_TILE=512 RDIFF_UNROLL=1") == 1
+    assert "best" in shown(tune, result)
+
+
+def test_the_tuning_changes_no_number_and_nonsense_is_refused(monkeypatch):
+    def mean():
+        return rdiff.long_run_average(rdiff.JSQDiffusion(1.0), peers.second, key=0, chains=300, horizon=20.0).mean
+
+    plain = mean()
+    monkeypatch.setenv("RDIFF_TILE", "128")
+    assert mean() == plain
+    monkeypatch.setenv("RDIFF_UNROLL", "4")
+    assert mean() == pytest.approx(plain, rel=1e-5)
+    for name, value in (("RDIFF_UNROLL", "3"), ("RDIFF_TILE", "many")):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(InputError, match=name):
+            mean()
+        monkeypatch.delenv(name)
 
 
 def test_registry_and_settings():

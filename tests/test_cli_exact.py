@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,10 +282,3 @@ def test_bench():
     assert slow["mean"] == pytest.approx(0.81406, abs=6 * slow["stderr"]) and slow["ratio"] > 1e3
     text = "\n".join(table.text(part) for part in measure.table(result))
     assert "extrapolated" in text and "further h" in text
-
-
-def test_bench_is_on_the_command_line():
-    from rdiff.cli.bench import available
-
-    assert "exact" in available()
-    assert (Path(rdiff.__file__).parent / "bench" / "exact.py").exists()

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from rdiff.errors import InputError
 
-NAMES = ("throughput", "bias", "exact", "coverage", "queue")
+NAMES = ("throughput", "bias", "exact", "coverage", "queue", "noise", "tune")
 
 
 def benchmark(name: str) -> ModuleType:

@@ -1,5 +1,6 @@
 """What the benchmarks share: the settings that go with a measurement, and a line that says what runs now."""
 
+import contextlib
 import os
 import platform
 import sys
@@ -7,6 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+
+from rdiff.devices import use_all_cores
+from rdiff.errors import InputError
 
 
 def settings(**more: Any) -> dict[str, Any]:
@@ -19,6 +23,12 @@ def settings(**more: Any) -> dict[str, Any]:
         "cores": cores(),
         **more,
     }
+
+
+def start() -> None:
+    """All cores for JAX; the devices that there are when it runs already."""
+    with contextlib.suppress(InputError):
+        use_all_cores()
 
 
 def cores() -> int:

@@ -1,6 +1,5 @@
 """`rdiff bench coverage`: how often the 95% interval contains the exact value, with and without the control variate."""
 
-import contextlib
 import math
 from typing import Any
 
@@ -10,9 +9,7 @@ import numpy as np
 
 from rdiff import table as tables
 from rdiff.averages import long_run_average
-from rdiff.bench.common import settings, watch
-from rdiff.devices import use_all_cores
-from rdiff.errors import InputError
+from rdiff.bench.common import settings, start, watch
 from rdiff.limit.law import StationaryLaw
 from rdiff.models import JSQDiffusion
 from rdiff.observables import parse
@@ -40,8 +37,7 @@ def run(
     **Returns:** rows with `value` the share covered, `ratio` = the standard error without the control over this one,
     `stderr` (mean over runs), `spread` (true standard error: that of the runs' means) and `ok`.
     """
-    with contextlib.suppress(InputError):  # JAX runs already: with the devices it has
-        use_all_cores()
+    start()
     say = watch(progress)
     runs = 4 * runs if full else runs
     process = JSQDiffusion(beta)

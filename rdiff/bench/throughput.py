@@ -1,6 +1,5 @@
 """`rdiff bench throughput`: path-steps a second of the long-run engine beside other ways to the same number, in one run."""
 
-import contextlib
 import os
 import statistics
 import subprocess
@@ -11,9 +10,7 @@ from typing import Any
 
 from rdiff import table as tables
 from rdiff.bench import peers
-from rdiff.bench.common import settings, watch
-from rdiff.devices import use_all_cores
-from rdiff.errors import InputError
+from rdiff.bench.common import settings, start, watch
 from rdiff.noise import Threefry, Xoshiro
 
 EXACT, PROJECTED = 0.814, 0.516  # E Y2 at beta = 1: of the limit, and of the projected step at dt = 0.1
@@ -49,8 +46,7 @@ def run(
     **Returns:** rows with `value` in path-steps a second (None with a `note` where a peer is missing), `ratio` =
     bridge-heun's value / this one (how many times faster rdiff is), `mean` of Y2 found, the `expected` one, `ok`.
     """
-    with contextlib.suppress(InputError):  # JAX runs already: with the devices it has
-        use_all_cores()
+    start()
     say = watch(progress)
     racers: dict[str, peers.Go] = {}
     missing: dict[str, str] = {}

@@ -1,13 +1,10 @@
 """`rdiff bench NAME`: measurements on the user's own device."""
 
-import importlib
 from pathlib import Path
 
 import click
 
 from rdiff.cli import common
-
-NAMES = ("throughput", "bias", "exact", "coverage", "queue")
 
 EXAMPLE = """\b
 Examples:
@@ -15,12 +12,6 @@ Examples:
   rdiff bench bias --full
   rdiff bench exact
 """
-
-
-def available() -> list[str]:
-    """The benchmarks that this version has: one module each in `rdiff/bench`."""
-    folder = Path(__file__).parent.parent / "bench"
-    return [name for name in NAMES if (folder / f"{name}.py").exists()]
 
 
 @click.command(epilog=EXAMPLE)
@@ -34,10 +25,10 @@ def bench(ctx: click.Context, name: str, full: bool, as_json: bool, out: Path | 
 
     Path-steps a second and ratios to other codes, or the bias of each scheme.
     """
-    if name not in available():
-        raise click.UsageError(f"there is no benchmark {name!r}: known are {', '.join(available())}", ctx)
+    from rdiff.bench import benchmark
+
     with common.running():
-        measure = importlib.import_module(f"rdiff.bench.{name}")
+        measure = benchmark(name)
         result = measure.run(full=full, progress=common.on_terminal())
         tables = measure.table(result)
         payload = {"command": "bench", **result}
