@@ -1,7 +1,9 @@
+import dataclasses
 import logging
 import pickle
 import tracemalloc
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import rdiff
 from rdiff import averages
+from rdiff.layout import Layout
 
 H = {"y1": lambda y: y[0], "y2": lambda y: y[1], "y1*y2": lambda y: y[0] * y[1], "y2>1": lambda y: y[1] > 1}
 EXACT = {"y1": 1.0, "y2": 0.814059663, "y1*y2": 0.407029832, "y2>1": 0.2851928528}  # REFERENCE.md, beta = 1
@@ -284,10 +287,18 @@ def test_bad_observables(h, message):
         rdiff.long_run_average(rdiff.JSQDiffusion(1.0), h, **SMALL)
 
 
-def test_the_engine_lowers_for_gpu_and_tpu():
+@pytest.mark.parametrize("platform", ["cuda", "tpu", "cpu"])
+@pytest.mark.parametrize("unroll", [1, 8])
+def test_the_engine_lowers_for_any_device(platform, unroll):
     plan = averages._plan(rdiff.JSQDiffusion(1.0), H, 0, 0.1, 64, 10.0, None, None, None, jnp.float32, False, None, None)
-    run = jax.jit(lambda carry: averages.engine.advance(plan.chain, carry, 3, 5))
-    carry = averages.engine.start(plan.chain, plan.keys, plan.starts)
-    for platform in ("cuda", "tpu"):
-        exported = jax.export.export(run, platforms=[platform])(carry)
-        assert exported.platforms == (platform,)
+    engine, layout = averages.engine, dataclasses.replace(Layout.of(64), unroll=unroll)
+    arrays, static = eqx.partition(plan.chain, eqx.is_array)
+    calls = (np.int32(3), np.int32(5)), np.bool_(False)
+    run = jax.jit(lambda carry: engine._advance.__wrapped__(static, layout, arrays, carry, *calls))
+    exported = jax.export.export(run, platforms=[platform])(engine._start(plan.chain, *layout.fill((plan.keys, plan.starts))))
+    assert exported.platforms == (platform,)
+    # Tiles, and numbers kept in memory, are for CPUs.
+    text = exported.mlir_module()
+    assert ("optimization_barrier" in text) == (platform == "cpu")
+    loops = 2 + (unroll > 1) + (platform == "cpu")
+    assert text.count("stablehlo.while") == loops

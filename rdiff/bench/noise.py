@@ -76,8 +76,8 @@ def run(
 ) -> dict[str, Any]:
     """Means over `draws` draws of xoshiro (`full`: threefry too; `noise`: of that instead), float32 and float64.
 
-    **Returns:** rows with `value` the mean, `expected`, `z` in standard errors, `ok` (|z| at most 4.5); and for each generator its draws
-    a second.
+    **Returns:** rows with `value` the mean, `expected`, `z` in standard errors, `ok` (|z| at most 4.5); and for each
+    generator its draws a second.
     """
     start()
     say = watch(progress)
