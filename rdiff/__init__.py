@@ -1,43 +1,41 @@
 """Reflected diffusions in queueing: simulation, long-run averages, and comparison with queue samples."""
 
-from rdiff import generator as generator
-from rdiff.averages import SimulatedLaw as SimulatedLaw
-from rdiff.averages import long_run_average as long_run_average
-from rdiff.checks import Check as Check
-from rdiff.compare import Comparison as Comparison
-from rdiff.compare import Comparisons as Comparisons
-from rdiff.compare import compare as compare
-from rdiff.devices import use_all_cores as use_all_cores
-from rdiff.distances.along import Distances as Distances
-from rdiff.distances.along import distance as distance
-from rdiff.distances.between import Distance as Distance
-from rdiff.distances.between import distance_between as distance_between
-from rdiff.domain import HalfSpace as HalfSpace
-from rdiff.errors import AccuracyWarning as AccuracyWarning
-from rdiff.errors import InputError as InputError
-from rdiff.estimate import Estimate as Estimate
-from rdiff.estimate import Estimates as Estimates
-from rdiff.limit.law import LawGrid as LawGrid
-from rdiff.limit.law import StationaryLaw as StationaryLaw
-from rdiff.models import JSQDiffusion as JSQDiffusion
-from rdiff.models import ReflectedBrownianMotion as ReflectedBrownianMotion
-from rdiff.models import ReflectedOU as ReflectedOU
-from rdiff.noise import Threefry as Threefry
-from rdiff.noise import Xoshiro as Xoshiro
-from rdiff.paths import Paths as Paths
-from rdiff.paths import sample_paths as sample_paths
-from rdiff.process import AbstractReflectedDiffusion as AbstractReflectedDiffusion
-from rdiff.process import ReflectedDiffusion as ReflectedDiffusion
-from rdiff.queue.chain import JSQQueue as JSQQueue
-from rdiff.queue.read import read_samples as read_samples
-from rdiff.queue.samples import Samples as Samples
-from rdiff.rate import rate as rate
-from rdiff.solvers import BridgeEuler as BridgeEuler
-from rdiff.solvers import BridgeHeun as BridgeHeun
-from rdiff.solvers import ProjectedEuler as ProjectedEuler
-from rdiff.solvers import ReflectedTerm as ReflectedTerm
-from rdiff.stein import SteinFactors as SteinFactors
-from rdiff.stein import stein_factors as stein_factors
-from rdiff.study import Rate as Rate
+import importlib
+import pkgutil
+import re
+import sys
+from types import ModuleType  # not `types`: rdiff has a module of that name
+from typing import Any
 
 __version__ = "0.1.0"
+
+# JAX takes a second to import, so a name is imported when it is first asked for. `__init__.pyi` has the names, a line each,
+# for type checkers and for this file.
+_STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()
+_HOME = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2\b", _STUB, re.MULTILINE)}
+
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+class _Package(ModuleType):
+    """This package, with the public names imported when they are first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        whole = _HOME[name] == __name__  # a module of its own
+        value = importlib.import_module(f"{__name__}.{name}" if whole else _HOME[name])
+        self.__dict__[name] = value = value if whole else getattr(value, name)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # To import the module `rdiff.compare` must not hide the function `rdiff.compare`.
+        if _HOME.get(name, __name__) == __name__ or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        modules = [name for name, value in self.__dict__.items() if getattr(value, "__name__", "") == f"{__name__}.{name}"]
+        return sorted({*(name for name in self.__dict__ if name.startswith("__")), *modules, *_HOME})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -20,7 +20,9 @@ from rdiff.limit.law import StationaryLaw
 from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion
+from rdiff.process import describe as describe
 from rdiff.progress import progress_bar
+from rdiff.provenance import provenance
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
 from rdiff.solvers.base import fixed_step_only
 from rdiff.summary import summarise
@@ -58,6 +60,7 @@ def long_run_average(
     control: StationaryLaw | None = None,
     noise: AbstractNoise | None = None,
     chunk: int | None = None,
+    draws: bool = False,
 ) -> Estimate | Estimates:
     """Stationary E h(Y) by averages along many independent paths.
 
@@ -81,6 +84,7 @@ def long_run_average(
     - `control`: `StationaryLaw(process)`: adds a martingale of mean 0 that follows the average's own error, made from the
         exact solution of the Poisson equation. The mean keeps its bias; its error falls severalfold.
     - `noise`: the generator, default `Xoshiro()`; `chunk`: steps a call of the device.
+    - `draws`: keep the block means of each chain in `Estimate.draws`, for `to_arviz()`: at most 127 a chain.
 
     Inside your own `jit`, `vmap` or `grad` it is one fixed scan: `burn_in` explicit, no tolerance, no progress; `ess` and
     `rhat` are NaN then.
@@ -103,13 +107,13 @@ def long_run_average(
     with precision(dtype):
         plan = _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise, control)
         if plan.traced:
-            if rtol is not None or atol is not None or progress or chunk is not None:
+            if rtol is not None or atol is not None or progress or draws or chunk is not None:
                 raise InputError(
-                    "inside jit, vmap or grad a long-run average is one fixed scan: no rtol, atol, progress or chunk"
+                    "inside jit, vmap or grad a long-run average is one fixed scan: no rtol, atol, progress, draws or chunk"
                 )
             result = _traced(plan)
         else:
-            result = _eager(plan, rtol, atol, progress, chunk)
+            result = _eager(plan, rtol, atol, progress, chunk, draws)
     return result if isinstance(h, Mapping) else next(iter(result.values()))
 
 
@@ -191,7 +195,7 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
     settings = (
         ("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
-        ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name),
+        ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name), *provenance(key),
     )  # fmt: skip
     parts = (cast(process, dtype), solver, noise or Xoshiro(), jnp.asarray(dt, dtype), functions, names)
     if control is not None:
@@ -214,7 +218,7 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
     )
 
 
-def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None) -> Estimates:
+def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None, draws: bool) -> Estimates:
     tolerant = rtol is not None or atol is not None
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None:
@@ -223,7 +227,7 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None)
         integer("chunk", chunk, 1)
 
     def estimates(at: engine.Progress, cautions: tuple[str, ...] = ()) -> Estimates:
-        return summarise(plan.names, at, plan.settings, plan.paired_order, plan.total_memories, cautions)
+        return summarise(plan.names, at, plan.settings, plan.paired_order, plan.total_memories, cautions, draws)
 
     def reached(at: engine.Progress) -> bool:
         return tolerant and all(
@@ -278,12 +282,3 @@ def whole_steps(time: float, dt: float) -> int:
             f"dt {dt:g} (usual cause: a digit or an exponent too many)"
         )
     return math.ceil(time / dt - 1e-6)
-
-
-def describe(process: AbstractReflectedDiffusion) -> str:
-    shown = ", ".join(
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in vars(process).items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    )
-    return f"{type(process).__name__}({shown})"

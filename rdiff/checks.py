@@ -66,6 +66,7 @@ def queue_identities(
     full: Any,
     weights: Any = None,
     exact: bool = False,
+    stderr: Any = None,
 ) -> list[Check]:
     """The queue's identities, one a level, from averages over batches (or chains, or from exact ones).
 
@@ -73,7 +74,8 @@ def queue_identities(
 
     **Arguments:** `n`, `lam`, `b` (may be infinite: then P_block = 0); `occupancy` and `full`, the averages of Q_i and
     of the indicator of Q_i = n, shape (batches, levels); `weights` (batches,), the time in each; `exact`: the numbers
-    have no sampling error, and hold to 1e-8 or fail.
+    have no sampling error, and hold to 1e-8 or fail; `stderr` (levels,), those of the differences where they are known,
+    instead of those from batches.
     **Returns:** a list of `Check`, the first for E Q_1.
     """
     occupancy = np.atleast_2d(np.asarray(occupancy, np.float64))
@@ -88,7 +90,8 @@ def queue_identities(
     for i in range(occupancy.shape[1]):
         rate = (f"(1{block})" if block else "") if i == 0 else f"(P(Q{i} = n){block})" if block else f"P(Q{i} = n)"
         name = f"E Q{i + 1} = n lam {rate}".rstrip()
-        checks.append(_test(name, occupancy[:, i], expected[:, i], share, n * lam, exact))
+        known = None if stderr is None else float(stderr[i])
+        checks.append(_test(name, occupancy[:, i], expected[:, i], share, n * lam, exact, known))
     return _with_causes(checks, n, lam, b)
 
 
@@ -116,17 +119,21 @@ def checks_table(checks: Sequence[Check], title: str | None = None) -> Any:
     return table.build(columns, rows, title)
 
 
-def _test(name: str, left: np.ndarray, right: np.ndarray, share: np.ndarray, scale: float, exact: bool) -> Check:
+def _test(
+    name: str, left: np.ndarray, right: np.ndarray, share: np.ndarray, scale: float, exact: bool, known: float | None
+) -> Check:  # fmt: skip
     value, expected = float(share @ left), float(share @ right)
     difference = value - expected
-    dof = len(share) - 1
+    dof = len(share) - 1 if known is None else math.inf
     if exact:
         ok = abs(difference) <= _EXACT * abs(expected) + 1e-12 * scale
         return Check(name, value, expected, 0.0, math.nan, ok)
     if dof < 1:
         return Check(name, value, expected, math.nan, math.nan, None)
-    spread = float(share**2 @ ((left - right) - difference) ** 2) * (dof + 1) / dof
-    stderr = math.sqrt(spread)
+    if known is None:
+        stderr = math.sqrt(float(share**2 @ ((left - right) - difference) ** 2) * (dof + 1) / dof)
+    else:
+        stderr = known
     if stderr <= 1e-12 * scale:  # both sides constant, as Q_3 = 0 is in most records
         ok = abs(difference) <= 1e-9 * scale
         return Check(name, value, expected, 0.0, 0.0 if ok else math.copysign(math.inf, difference), ok)

@@ -9,17 +9,19 @@ from rdiff import table
 from rdiff.checks import Check, checks_table, failures
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate, notes, plain, t_quantile
+from rdiff.export import Exports, shared
 
 _SAME = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Exports):
     """E h(X) against E h(Y).
 
     **Fields:** `prelimit` and `limit`, the two `Estimate`s; `n`, the servers of the one queue among the two laws (None
     when there is none, or two different ones); `refined`, E h(Y) + C(h)/sqrt(n) where the limit law knows it; `checks`,
-    the identities of the laws that have them, and of two exact ones together; `notes`, what the laws guessed or left out.
+    the identities of the laws that have them, and of two exact ones together; `notes`, what the laws guessed or left out;
+    `carried`, the standard error of E h(Y) that an estimated beta brings, |d/dbeta E h(Y)| times that of beta.
     """
 
     prelimit: Estimate
@@ -28,6 +30,7 @@ class Comparison:
     refined: float | None = None
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    carried: float = 0.0
 
     @property
     def name(self) -> str:
@@ -41,8 +44,12 @@ class Comparison:
 
     @property
     def stderr(self) -> float:
-        """Standard error of the difference: the two laws are independent."""
-        return math.hypot(_number(self.prelimit.stderr), _number(self.limit.stderr))
+        """Standard error of the difference: the two laws are independent.
+
+        The error of a beta that was estimated from the samples is added as if it were independent too. It is not: the
+        arrivals that raise lam raise the queue with it, so this is larger than the truth, never smaller.
+        """
+        return math.hypot(_number(self.prelimit.stderr), _number(self.limit.stderr), self.carried)
 
     @property
     def scaled(self) -> float | None:
@@ -59,7 +66,7 @@ class Comparison:
         """Degrees of freedom of the difference (Welch, Satterthwaite)."""
         parts = [(_number(e.stderr) ** 2, e.dof) for e in (self.prelimit, self.limit)]
         bottom = sum(v**2 / dof for v, dof in parts if v > 0 and dof > 0)
-        return sum(v for v, _ in parts) ** 2 / bottom if bottom > 0 else math.inf
+        return (sum(v for v, _ in parts) + self.carried**2) ** 2 / bottom if bottom > 0 else math.inf
 
     def ci(self, level: float = 0.95) -> tuple[float, float]:
         """Interval for the difference: Student t, widened by the known biases and numerical errors of both."""
@@ -90,16 +97,22 @@ class Comparison:
             "prelimit_error": plain(self.prelimit.error),
             "limit_stderr": _stderr(self.limit),
             "limit_error": plain(self.limit.error),
+            "carried": plain(self.carried),
             "n": self.n,
             "reliable": self.reliable,
             "cautions": _notes({self.name: self}),
         }
 
-    def __str__(self) -> str:
-        return str(Comparisons({self.name: self}))
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the two laws answered, each a dict."""
+        return {"prelimit": dict(self.prelimit.settings), "limit": dict(self.limit.settings)}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return Comparisons({self.name: self})._shown()
 
 
-class Comparisons(dict[str, Comparison]):
+class Comparisons(Exports, dict[str, Comparison]):
     """Comparisons of the same two laws by observable; prints as one table with the checks under it."""
 
     @property
@@ -148,10 +161,14 @@ class Comparisons(dict[str, Comparison]):
         """The `rich` table of the checks, or None without any."""
         return checks_table(self.checks, title) if self.checks else None
 
-    def __str__(self) -> str:
-        tables = [table.text(t) for t in (self.table(), self.checks_table()) if t is not None]
-        lines = "\n".join(self.notes())
-        return "\n\n".join([*tables, lines] if lines else tables)
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the two laws answered, each a dict; what differs between observables is a dict by name."""
+        sides = {side: {k: dict(getattr(c, side).settings) for k, c in self.items()} for side in ("prelimit", "limit")}
+        return {side: shared(each) for side, each in sides.items()}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return [t for t in (self.table(), self.checks_table()) if t is not None], self.notes()
 
 
 def compare(X: Any, Y: Any, h: Any) -> Any:
@@ -187,6 +204,7 @@ def compare(X: Any, Y: Any, h: Any) -> Any:
             )
     same_system(X, Y)
     left, right = X.expect(h), Y.expect(h)
+    carried = _carried(X, Y, h)
     sizes = {int(law.n) for law in (X, Y) if getattr(law, "n", None) is not None}
     n = sizes.pop() if len(sizes) == 1 else None
     checks = tuple(check for law in (X, Y) for check in (law.checks() if hasattr(law, "checks") else ()))
@@ -197,7 +215,7 @@ def compare(X: Any, Y: Any, h: Any) -> Any:
     said = tuple(note for law in (X, Y) for note in (getattr(law, "notes", None) or ()))
 
     def pair(x: Estimate, y: Estimate, function: Any) -> Comparison:
-        return Comparison(x, y, n, _refined(Y, function, n), checks, said)
+        return Comparison(x, y, n, _refined(Y, function, n), checks, said, carried.get(x.name, 0.0))
 
     if isinstance(h, Mapping):
         return Comparisons({name: pair(left[name], right[name], h[name]) for name in left})
@@ -229,6 +247,25 @@ def _refined(Y: Any, h: Any, n: int | None) -> float | None:
         return None
     value = Y.refined(h, n)
     return float(getattr(value, "mean", value))
+
+
+def _carried(X: Any, Y: Any, h: Any) -> dict[str, float]:
+    """The error of E h(Y) from that of a beta which the samples estimate, by name; empty where beta is given."""
+    law, other = (X, Y) if getattr(X, "beta_stderr", 0.0) else (Y, X)
+    stderr = float(getattr(law, "beta_stderr", 0.0) or 0.0)
+    if not stderr:
+        return {}
+    if callable(getattr(other, "sensitivity", None)):
+        limit = other
+    else:  # a simulated law has no derivative in beta; that of the limit is as good, up to O(1/sqrt(n))
+        from rdiff.limit.law import StationaryLaw
+        from rdiff.models import JSQDiffusion
+
+        places = law.x.shape[1] - 1 if math.isinf(law.b) else int(law.b)
+        limit = StationaryLaw(JSQDiffusion(law.beta, places))
+    found: Any = limit.sensitivity(h)
+    slopes = found if isinstance(h, Mapping) else {found.name: found}
+    return {name: abs(_number(slope.mean)) * stderr for name, slope in slopes.items()}
 
 
 def _notes(comparisons: Mapping[str, Comparison]) -> list[str]:

@@ -133,6 +133,12 @@ class Progress(NamedTuple):
     sums: Float[np.ndarray, "lanes observables"]
     steps: int  # averaged so far
     checkpoint: "Checkpoint | None" = None  # when it was asked for
+    stretch: int = 1  # steps of a base stretch of the batches
+
+    @property
+    def block_means(self) -> Float[np.ndarray, "batches lanes observables"]:
+        """Means of equal stretches of the run."""
+        return self.batches.sums / (self.batches.stretch * self.stretch)
 
 
 class Checkpoint(NamedTuple):
@@ -183,9 +189,11 @@ def run(
         like = eqx.filter_eval_shape(start, chain, keys, starts)
         carry = layout.fill(_restored(resume.leaves, like, jax.random.key_impl(keys)))
         _, batches, began, done, averaged = resume
+    # As many batches as are kept, but of whole blocks where a round is long enough for a dozen such.
+    stretch = max(-(-steps // batches.keep), min(BLOCK, -(-steps // 12)))
     bad = np.zeros(lanes, bool)
     waiting: collections.deque[tuple[_Call, PairSum]] = collections.deque()
-    for latest in _calls(burn_in, steps, rounds, batches.keep, pace, done, averaged):
+    for latest in _calls(burn_in, steps, rounds, stretch, pace, done, averaged):
         blocks, rest = map(np.int32, divmod(latest.steps, BLOCK))
         carry, sums = _advance(static, layout, arrays, carry, (blocks, rest), np.bool_(not latest.averaged))
         waiting.append((latest, sums))
@@ -205,7 +213,7 @@ def run(
             if call.ends_batch:
                 batches.add(found - began)
                 began = found
-            progress = Progress(call.done, burn_in + rounds * steps, batches, found, call.averaged)
+            progress = Progress(call.done, burn_in + rounds * steps, batches, found, call.averaged, stretch=stretch)
             if wanted and not waiting:
                 checkpoint = Checkpoint(_leaves(carry, lanes), batches, began, call.done, call.averaged)
                 progress = progress._replace(checkpoint=checkpoint)
@@ -225,7 +233,7 @@ class _Call(NamedTuple):
 
 
 def _calls(
-    burn_in: int, steps: int, rounds: int, batches: int, pace: "_Pace", done: int = 0, averaged: int = 0
+    burn_in: int, steps: int, rounds: int, stretch: int, pace: "_Pace", done: int = 0, averaged: int = 0
 ) -> Iterator[_Call]:
     """The calls of a run from where it stands, each cut to the pace of the moment. Batches and rounds end where they must,
     at the end of a call."""
@@ -233,8 +241,6 @@ def _calls(
         size = min(pace.steps, burn_in - done)
         done += size
         yield _Call(size, done)
-    # As many batches as are kept, but of whole blocks where a round is long enough for a dozen such.
-    stretch = max(-(-steps // batches), min(BLOCK, -(-steps // 12)))
     for target in range(steps, rounds * steps + 1, steps):
         while averaged < target:
             size = min(pace.steps, target - averaged, stretch - averaged % stretch)

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from rdiff import table
-from rdiff.errors import is_traced, probability
+from rdiff.errors import InputError, is_traced, probability
+from rdiff.export import Exports, arviz_data, made, shared
 from rdiff.types import Scalar
 
 
-class Estimate(eqx.Module):
+class Estimate(Exports, eqx.Module):
     """E h under some law: a mean, its standard error, and what is known of both.
 
     A pytree, so it comes out of `jit` and `vmap` (the numbers are arrays then).
@@ -30,7 +31,8 @@ class Estimate(eqx.Module):
     - `bias`: time-discretisation bias of `mean`, estimated or computed; None when not asked for.
     - `error`: bound on the numerical error of an exact law; None for samples.
     - `cautions`: why the error bar should not be trusted; empty when it can be.
-    - `settings`: how the number was made, as a tuple of (name, value).
+    - `settings`: how the number was made, with seed, versions and device, as a tuple of (name, value).
+    - `draws`: means of equal stretches of each chain, (chains, stretches), where they were asked for.
 
     ```python
     >>> from rdiff import Estimate
@@ -52,6 +54,7 @@ class Estimate(eqx.Module):
     error: Scalar | None = None
     cautions: tuple[str, ...] = eqx.field(static=True, default=())
     settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+    draws: Any = None
 
     @property
     def reliable(self) -> bool:
@@ -96,11 +99,18 @@ class Estimate(eqx.Module):
             "cautions": list(self.cautions),
         }
 
+    def to_arviz(self) -> Any:
+        """The chains for ArviZ; see `Estimates.to_arviz`."""
+        return Estimates({self.name: self}).to_arviz()
+
     def __str__(self) -> str:
         return str(Estimates({self.name: self}))
 
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return Estimates({self.name: self})._shown()
 
-class Estimates(dict[str, Estimate]):
+
+class Estimates(Exports, dict[str, Estimate]):
     """Several estimates of one law by name; prints as one table. A pytree like the `Estimate`s in it."""
 
     def to_dict(self, level: float = 0.95) -> list[dict[str, Any]]:
@@ -123,11 +133,37 @@ class Estimates(dict[str, Estimate]):
         """Lines to print under the table: what is not reliable, and why."""
         return notes(self)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the numbers were made; what differs between them is a dict by name."""
+        return shared({name: dict(estimate.settings) for name, estimate in self.items()})
+
+    def to_arviz(self) -> Any:
+        """The chains for ArviZ, as a posterior: means of equal stretches of each chain, a draw each.
+
+        The stretches are those of batch means, 64 to 127 of a long run however long it is, so these draws serve for traces,
+        R-hat and ESS of the mean; quantiles are those of the means and not of the law.
+
+        **Returns:** a `DataTree`, or `InferenceData` of ArviZ before 1.0; its attributes are the settings.
+        **Raises:** `InputError` when the chains were not kept, or without arviz.
+        """
+        missing = [name for name, estimate in self.items() if estimate.draws is None]
+        if missing:
+            raise InputError(
+                f"no chains were kept of {', '.join(missing)}: ask for them with draws=True in `long_run_average`, "
+                "`SimulatedLaw` or `JSQQueue.simulate`; an exact law has none, and samples have their own `to_arviz`"
+            )
+        return arviz_data({name: np.asarray(estimate.draws) for name, estimate in self.items()}, made(self))
+
     def __str__(self) -> str:
-        if is_traced(dict(self)) or any(np.ndim(est.mean) for est in self.values()):
-            return "\n".join(f"{name}: {est!r}" for name, est in self.items())
-        lines = "\n".join(self.notes())
-        return table.text(self.table()) + (f"\n\n{lines}" if lines else "")
+        return super().__str__() if self._plain() else "\n".join(f"{name}: {est!r}" for name, est in self.items())
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return ([self.table()], self.notes()) if self._plain() else ([], [f"{name}: {est!r}" for name, est in self.items()])
+
+    def _plain(self) -> bool:
+        """Whether these are numbers now, neither arrays of `vmap` nor traced."""
+        return not is_traced(dict(self)) and not any(np.ndim(est.mean) for est in self.values())
 
 
 jax.tree_util.register_pytree_with_keys(

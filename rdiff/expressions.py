@@ -172,6 +172,8 @@ class _Reader:
         if left.truth or right.truth:
             self.refuse("comparisons cannot be chained: write (y2>1) & (y2<2)", node)
         part = self.combined(node, lambda a, b: jnp.asarray(compare(a, b)), compare, left, right)
+        if part.constant is not None:  # a number, not an array that has a dtype
+            return part._replace(truth=True)
         return part._replace(evaluate=lambda y: part.evaluate(y).astype(y.dtype), truth=True)
 
     def part_Call(self, node: ast.Call) -> Part:

@@ -11,9 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from rdiff.errors import InputError, duration, integer, is_traced
+from rdiff.export import arviz_data, attributes, made, need
 from rdiff.noise import AbstractNoise, Threefry, lane_keys, root_key
 from rdiff.precision import as_dtype, cast, precision, start_points
-from rdiff.process import AbstractReflectedDiffusion
+from rdiff.process import AbstractReflectedDiffusion, describe
+from rdiff.provenance import provenance
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun, ReflectedTerm
 from rdiff.solvers.base import fixed_step_only
 from rdiff.types import Points
@@ -22,11 +24,38 @@ _CLOCK = 2**24  # steps a float32 clock counts exactly
 
 
 class Paths(eqx.Module):
-    """Sample paths at the times `ts`: `values` (paths, times, dim) and `local_time` U (paths, times)."""
+    """Sample paths at the times `ts`: `values` (paths, times, dim) and `local_time` U (paths, times); `settings`: how made."""
 
     ts: Float[Array, " times"]
     values: Float[Array, "paths times dim"]
     local_time: Float[Array, "paths times"]
+    settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` in long form: `path`, `time`, `y1`, `y2`, ..., `U`. **Raises:** `InputError` without pandas."""
+        paths, times, dim = self.values.shape
+        columns: dict[str, Any] = {"path": np.repeat(np.arange(paths), times), "time": np.tile(np.asarray(self.ts), paths)}
+        columns |= {f"y{i + 1}": np.asarray(self.values[..., i]).ravel() for i in range(dim)}
+        frame = need("pandas").DataFrame({**columns, "U": np.asarray(self.local_time).ravel()})
+        frame.attrs = made(self)
+        return frame
+
+    def to_xarray(self) -> Any:
+        """An `xarray.Dataset`: `y` (path, time, coordinate), `U` (path, time). **Raises:** `InputError` without xarray."""
+        coordinates = {"time": np.asarray(self.ts), "coordinate": np.arange(1, self.values.shape[2] + 1)}
+        variables = {
+            "y": (("path", "time", "coordinate"), np.asarray(self.values)),
+            "U": (("path", "time"), np.asarray(self.local_time)),
+        }
+        return need("xarray").Dataset(variables, coordinates, attributes(made(self)))
+
+    def to_arviz(self) -> Any:
+        """The paths for ArviZ, as a posterior: paths as chains, times as draws; `y` and `U`. They need not be stationary.
+
+        **Returns:** a `DataTree`, or `InferenceData` of ArviZ before 1.0. **Raises:** `InputError` without arviz.
+        """
+        draws = {"y": np.asarray(self.values), "U": np.asarray(self.local_time)}
+        return arviz_data(draws, made(self), {"y": ["coordinate"]})
 
     def __repr__(self) -> str:
         paths, times, dim = self.values.shape
@@ -89,7 +118,8 @@ def sample_paths(
             raise InputError(
                 f"a path of {process!r} does not stay finite: the step dt = {dt:g} is too long, or the drift explodes"
             )
-        return Paths(jnp.asarray(ts, dtype), values, local_time)
+        settings = (("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), *provenance(key))
+        return Paths(jnp.asarray(ts, dtype), values, local_time, settings)
 
 
 @eqx.filter_jit

@@ -179,3 +179,13 @@ def _matrix(sigma: ArrayLike, dim: int) -> Float[ArrayLike, "dim noise"]:
     if not is_traced(matrix) and not np.all(np.isfinite(np.asarray(matrix, float))):
         raise InputError(f"diffusion must be finite, got {np.asarray(matrix).tolist()}")
     return matrix
+
+
+def describe(process: AbstractReflectedDiffusion) -> str:
+    """Its name and parameters, such as "JSQDiffusion(beta=1, b=1)"."""
+    shown = ", ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in vars(process).items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    )
+    return f"{type(process).__name__}({shown})"

@@ -17,6 +17,7 @@ from rdiff.limit.law import StationaryLaw
 from rdiff.models import JSQDiffusion
 from rdiff.noise import root_key
 from rdiff.progress import Done
+from rdiff.provenance import provenance
 from rdiff.queue.chain import JSQQueue
 from rdiff.queue.exact import ExactQueueLaw
 from rdiff.queue.simulate import SimulatedQueueLaw
@@ -78,7 +79,8 @@ def rate(
     def study() -> Rate:
         fits = {name: fit([row for row in rows if row.observable == name], constant.get(name)) for name in observables}
         said = tuple(dict.fromkeys([*notes, *_coarse(rows)]))
-        return Rate(float(beta), int(b), tuple(rows), fits, said, isinstance(h, Mapping))
+        made = (("method", method), *provenance(key if any(row.stderr for row in rows) else None))
+        return Rate(float(beta), int(b), tuple(rows), fits, said, isinstance(h, Mapping), made)
 
     try:
         for k, (n, make) in enumerate(zip(sizes, laws, strict=True)):

@@ -9,10 +9,12 @@ import numpy as np
 from rdiff import table
 from rdiff.errors import InputError
 from rdiff.estimate import plain
+from rdiff.export import Exports
 from rdiff.functionals import by_name
 from rdiff.limit.law import StationaryLaw
 from rdiff.limit.stein import asked
 from rdiff.models import JSQDiffusion
+from rdiff.provenance import provenance
 from rdiff.queue.chain import JSQQueue
 
 _WHAT = {
@@ -24,11 +26,11 @@ _WHAT = {
 
 
 @dataclasses.dataclass(frozen=True)
-class SteinFactors:
+class SteinFactors(Exports):
     """Stein factors along n; prints as a table, one row an n and the limit's below.
 
     **Fields:** `queue`, by observable and n, and `limit`, by observable, the factors by name ("f1", "f2", "f11", "f12",
-    "f22"); `beta`, `b`, `over`, `mass`.
+    "f22"); `beta`, `b`, `over`, `mass`; `made`, versions and device.
     """
 
     queue: dict[str, dict[int, dict[str, float]]]
@@ -37,6 +39,7 @@ class SteinFactors:
     b: int
     over: str
     mass: float
+    made: tuple[tuple[str, Any], ...] = dataclasses.field(default_factory=provenance)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """One plain row an observable and n, `n` None for the limit; infinity is None."""
@@ -56,8 +59,13 @@ class SteinFactors:
         ]
         return table.build(["observable", "n", *names], rows, title, [f"{_WHAT[self.over].format(mass=self.mass)}"])
 
-    def __str__(self) -> str:
-        return table.text(self.table(f"Stein factors, beta = {self.beta:g}, b = {self.b}"))
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The system, what the factors are largest over, versions and device."""
+        return {"beta": self.beta, "b": self.b, "over": self.over, "mass": self.mass, **dict(self.made)}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return [self.table(f"Stein factors, beta = {self.beta:g}, b = {self.b}")], []
 
 
 def stein_factors(

@@ -11,6 +11,7 @@ from rdiff import table
 from rdiff.compare import Comparison
 from rdiff.estimate import Estimate, plain
 from rdiff.expansion import NOTHING, Fitted, Series, limit, power, unresolved
+from rdiff.export import Exports
 
 _CLEAR = 1e-3, 1e-5  # of a number: smaller errors are not shown beside it, or not even by its digits
 
@@ -105,11 +106,12 @@ class RateFit:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rate:
+class Rate(Exports):
     """E h(X) - E h(Y) along n. Prints as two tables; pickles.
 
     **Fields:** `beta`, `b`; `rows`, one `RateRow` for each n and observable, n by n; `fits`, a `RateFit` by observable;
-    `remarks`: what the laws guessed or left out; `several`: whether a dict of observables was asked for.
+    `remarks`: what the laws guessed or left out; `several`: whether a dict of observables was asked for;
+    `made`: how it was made.
     """
 
     beta: float
@@ -118,6 +120,7 @@ class Rate:
     fits: dict[str, RateFit]
     remarks: tuple[str, ...] = ()
     several: bool = False
+    made: tuple[tuple[str, Any], ...] = ()
 
     @property
     def ns(self) -> tuple[int, ...]:
@@ -183,8 +186,13 @@ class Rate:
             )
         return said
 
-    def __str__(self) -> str:
-        return "\n\n".join([*map(table.text, self.tables()), "\n".join(self.notes())]).rstrip()
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The system, the n, and how the laws were found, with seed, versions and device."""
+        return {"beta": self.beta, "b": self.b, "n": list(self.ns), **dict(self.made)}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return self.tables(), self.notes()
 
     def _each(self, what: Callable[[RateFit], float]) -> Any:
         found = {name: what(one) for name, one in self.fits.items()}

@@ -23,11 +23,12 @@ def summarise(
     paired_order: float | None = None,
     memories: float | None = None,
     cautions: tuple[str, ...] = (),
+    draws: bool = False,
 ) -> Estimates:
     """Estimates of what `names` names from the engine's sums, shape (lanes, observables).
 
     **Arguments:** `paired_order`: weak order of the solver when the second half of the observables is the run at dt/2;
-    `memories`: relaxation times averaged over, all lanes together.
+    `memories`: relaxation times averaged over, all lanes together; `draws`: whether to keep the batch means.
 
     The bias of a scheme of order p is extrapolated as (mean at dt - mean at dt/2)/(1 - 2^-p).
     """
@@ -44,6 +45,7 @@ def summarise(
         estimates[name] = Estimate(
             float(np.mean(means)), stderr, name, dof=len(means) - 1, ess=ess, rhat=rhat, bias=bias, settings=settings,
             cautions=(*cautions, *_cautions(len(means), memories, ess, rhat, drift)),
+            draws=at.block_means[:, :, i].T if draws and batches.size else None,
         )  # fmt: skip
     return estimates
 

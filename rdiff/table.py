@@ -1,14 +1,16 @@
 """Results as tables: one way to lay them out, for `print`, for a terminal and for a file."""
 
 import io
+import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _DIGITS = 12  # of a bounded number, shown at most
 
 
-def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, notes: Sequence[str] = ()):
+def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, notes: Sequence[str] = ()) -> Any:
     """A `rich.table.Table`; the first column is text, the others are numbers set to the right."""
     from rich import box
     from rich.markup import escape
@@ -26,12 +28,13 @@ def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     return table
 
 
-def text(table: Any, width: int = 200) -> str:
-    """The same table as plain text, without trailing blanks."""
+def text(table: Any, width: int = 200, colour: bool = False) -> str:
+    """The same table as plain text, without trailing blanks; with the codes of a terminal when `colour`."""
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=width, color_system=None, legacy_windows=False).print(table)
+    system = "standard" if colour else None
+    Console(file=out, width=width, color_system=system, force_terminal=colour, legacy_windows=False).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n")
 
 
@@ -75,3 +78,86 @@ def digits(value: float | None, error: float) -> str:
         return f"0 +- {error:.0e}"
     places = _DIGITS if error == 0 else min(_DIGITS, math.floor(math.log10(abs(value) / error)) + 2)
     return f"{value:#.{places}g}"
+
+
+def cells(table: Any) -> list[list[str]]:
+    """The text of a `rich` table: the heads, and the rows."""
+    from rich.text import Text
+
+    def plain(cell: Any) -> str:
+        return Text.from_markup(str(cell)).plain
+
+    columns = [[plain(column.header), *map(plain, column.cells)] for column in table.columns]
+    return [list(row) for row in zip(*columns)]
+
+
+def html(table: Any) -> str:
+    """The same table for a notebook: plain HTML, the first column to the left.
+
+    ```python
+    >>> from rdiff.table import build, html
+    >>> html(build(["h", "mean"], [["y2>1", 0.285]])).count("<td"), "y2&gt;1" in html(build(["h", "mean"], [["y2>1", 0.285]]))
+    (2, True)
+
+    ```
+    """
+    from html import escape
+
+    def row(line: Sequence[str], tag: str) -> str:
+        sides = ["left", *["right"] * (len(line) - 1)]
+        return "".join(f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, line))
+
+    head, *body = cells(table)
+    title = f"<caption>{escape(str(table.title))}</caption>" if table.title else ""
+    lines = "".join(f"<tr>{row(line, 'td')}</tr>" for line in body)
+    return f"<table>{title}<thead><tr>{row(head, 'th')}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def latex(table: Any) -> str:
+    r"""The same table as a LaTeX `tabular`, for the package booktabs; numbers and observables are set as mathematics.
+
+    ```python
+    >>> from rdiff.table import build, latex
+    >>> print(latex(build(["h", "mean"], [["y1*y2", "-0.5"]])))
+    \begin{tabular}{lr}
+    \toprule
+    h & mean \\
+    \midrule
+    $y_1 y_2$ & $-0.5$ \\
+    \bottomrule
+    \end{tabular}
+
+    ```
+    """
+    head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in cells(table))
+    columns = "l" + "r" * (len(table.columns) - 1)
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    )
+
+
+def latex_file(tables: Iterable[Any], notes: Iterable[str], settings: Mapping[str, Any]) -> str:
+    """Tables as LaTeX, with notes and settings as comments below them."""
+    said = [f"% {' '.join(note.split())}" for note in (*notes, f"settings: {json.dumps(settings, default=str)}")]
+    return "\n\n".join(map(latex, tables)) + "\n" + "\n".join(said) + "\n"
+
+
+_POWER = re.compile(r"(\d)e([+-]?)0*(\d+)")
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+}
+
+
+def _latex(cell: str) -> str:
+    number = _POWER.sub(lambda m: rf"{m[1]} \times 10^{{{m[2].replace('+', '')}{m[3]}}}", cell)
+    if re.fullmatch(r"[-+\d.,\[\] ]*\d[-+\d.,\[\] ]*(\\times 10\^\{-?\d+\}[-+\d.,\[\] ]*)*", number):
+        return f"${number.replace('+-', chr(92) + 'pm')}$"
+    if re.fullmatch(r"[xy\d*+\-<>= ().]*[xy]\d[xy\d*+\-<>= ().]*", cell):  # an observable
+        sign = re.sub(r"([xy])(\d)", r"\1_\2", re.sub(r"\*\*(\d+)", r"^{\1}", cell))
+        return f"${sign.replace('*', ' ').replace('>=', chr(92) + 'ge ').replace('<=', chr(92) + 'le ')}$"
+    return "".join(_SPECIAL.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in cell)

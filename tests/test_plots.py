@@ -145,3 +145,51 @@ def test_queue_law_refuses_what_is_not_the_limit(tmp_path):
             plots.queue_law(tmp_path / "x.png", X, Y)  # pyright: ignore
     with pytest.raises(InputError, match="cannot draw"):
         plots.queue_law(tmp_path / "x.docx", queue.exact(), law())
+
+
+@pytest.fixture(scope="module")
+def run_with_draws():
+    h = {"y1": lambda y: y[0], "y2": lambda y: y[1]}
+    return rdiff.long_run_average(rdiff.JSQDiffusion(1.0), h, key=0, chains=64, horizon=100.0, draws=True)
+
+
+def test_diagnostics(tmp_path, drawn, run_with_draws):
+    plots.diagnostics(tmp_path / "run.png", run_with_draws, title="a run")
+    (figure,) = drawn
+    assert len(figure.axes) == 4
+    for name, found in run_with_draws.items():
+        assert line(figure, f"running mean of {name}").get_ydata()[-1] == pytest.approx(found.draws.mean(), rel=1e-9)
+    with pytest.raises(InputError, match="draws=True"):
+        plots.diagnostics(tmp_path / "run.png", rdiff.Estimate(1.0, 0.1))
+
+
+def test_sweep(tmp_path, drawn):
+    h = {"y2": lambda y: y[1], "y1": lambda y: y[0], "y1*y2": lambda y: y[0] * y[1]}
+    found = rdiff.sweep({"beta": [2.0, 0.5, 1.0]}, h, chains=64, horizon=50.0)
+    exact = rdiff.sweep({"beta": [0.5, 1.0, 2.0]}, h, law="exact")
+    plots.sweep(tmp_path / "sweep.png", found, exact)
+    (figure,) = drawn
+    assert line(figure, "simulated").get_xdata().tolist() == [0.5, 1.0, 2.0]
+    assert line(figure, "exact").get_ydata() == pytest.approx(exact.mean("y2"))
+    assert [axis.get_visible() for axis in figure.axes] == [True, True, True, False]
+    two = rdiff.sweep({"beta": [0.5, 1.0], "b": [1, 2]}, h, law="exact")
+    with pytest.raises(InputError, match="one number that varies, got beta, b"):
+        plots.sweep(tmp_path / "sweep.png", two)
+
+
+def test_marginals(tmp_path, drawn):
+    Q = rdiff.JSQQueue(n=25, b=1, beta=1.0)
+    exact = Q.exact()
+    plots.marginals(tmp_path / "laws.png", {"run": Q.simulate(key=0, horizon=50.0), "exact": exact, "limit": law()})
+    (figure,) = drawn
+    assert len(figure.axes) == 3
+    assert line(figure, "exact").get_ydata()[0] == pytest.approx(5 * exact.marginal(1)[25])  # X1 = 0 is Q1 = n
+    with pytest.raises(InputError, match="'Erlang' is no law of a queue with a buffer"):
+        plots.marginals(tmp_path / "laws.png", {"Erlang": rdiff.JSQQueue(n=25, b=0, beta=1.0).exact()})
+
+
+def test_bias(tmp_path, drawn):
+    plots.bias(tmp_path / "bias.png", rdiff.JSQDiffusion(1.0), lambda y: y[1], steps=(0.4, 0.2))
+    (figure,) = drawn
+    # The bias of E Y2 at beta = 1, which `rdiff bench bias` prints.
+    assert line(figure, "BridgeEuler").get_ydata() == pytest.approx([0.0487, 0.0975], abs=2e-4)

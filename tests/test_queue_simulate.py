@@ -140,10 +140,11 @@ def test_events_past_2_to_the_31(monkeypatch):
     # The engine's own count: each call of the device adds its steps to every sum.
     made = []
 
-    def fast(static, arrays, carry, blocks, rest):
-        made.append(int(blocks) * engine.BLOCK + int(rest))
+    def fast(static, layout, arrays, carry, steps, burning):
+        made.append(int(steps[0]) * engine.BLOCK + int(steps[1]))
         sums = tuple(total.add(jnp.full_like(total.high, made[-1])) for total in carry.sums)
-        return carry._replace(sums=sums), engine._together(sums)
+        carry = carry._replace(sums=sums)
+        return carry, engine._together(carry)
 
     monkeypatch.setattr(engine, "_advance", fast)
     law = JSQQueue(1000, 1, beta=1.0).simulate(chains=4, horizon=3e6, burn_in=0.0, chunk=2**24)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from rdiff.errors import InputError
 
-NAMES = ("throughput", "bias", "exact", "coverage", "queue", "noise", "tune")
+NAMES = ("throughput", "bias", "exact", "coverage", "queue", "noise", "sweep", "tune")
 
 
 def benchmark(name: str) -> ModuleType:

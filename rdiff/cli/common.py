@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import logging
 import math
 import os
@@ -14,19 +13,12 @@ from typing import Any
 
 import click
 
-SCHEMA = 1
+from rdiff.records import clean, csv_text
+from rdiff.records import dumps as dumps
+
+QUIET = "rdiff.quiet"  # the key of `ctx.meta` that says so
 MOST_PLACES = 1000  # of a buffer: every one is a coordinate of the state
 OBSERVABLES = ("y1", "y2", "y1*y2", "y2>1")
-
-
-def version() -> str:
-    """The installed version, or that of the working tree when nothing is installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("rdiff-sde")
-    except metadata.PackageNotFoundError:
-        return "0+tree"
 
 
 def options(*decorators: Callable) -> Callable:
@@ -125,7 +117,9 @@ seed_option = click.option(
 )
 x64_option = click.option("--x64", is_flag=True, help="Compute in double precision.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-out_option = click.option("--out", type=OutFile(".json", ".csv"), help="Also write the result to a .json or .csv file.")
+out_option = click.option(
+    "--out", type=OutFile(".json", ".csv", ".tex"), help="Also write the result to a .json, .csv or .tex file."
+)
 
 
 def parse_observables(texts: Sequence[str], dim: int) -> dict[str, Callable]:
@@ -135,9 +129,20 @@ def parse_observables(texts: Sequence[str], dim: int) -> dict[str, Callable]:
     return parse_all(texts or [text for text in OBSERVABLES if parse(text).coordinates <= dim], dim)
 
 
+def quiet() -> bool:
+    """Whether nothing is to be said on stderr."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(QUIET))
+
+
 def on_terminal() -> bool:
     """Whether progress has somebody to look at it."""
-    return sys.stderr.isatty()
+    return sys.stderr.isatty() and not quiet()
+
+
+def coloured() -> bool:
+    """Whether stdout is a terminal that may have colours (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextlib.contextmanager
@@ -163,64 +168,67 @@ def running(x64: bool = False) -> Iterator[dict[str, str]]:
             yield said.messages
     finally:
         log.removeHandler(said)
-    for message, kind in said.messages.items():
+    for message, kind in {} if quiet() else said.messages.items():
         click.echo(f"{kind}: {message}", err=True)
 
 
 def settings(ctx: click.Context, **more: Any) -> dict[str, Any]:
     """How a result was made: the options of the command, versions and device; the same for equal runs."""
-    import jax
+    from rdiff.provenance import provenance
 
-    devices = jax.devices()
     skipped = ("as_json", "out", "plot")
+    declared = [str(param.name) for param in ctx.command.params]  # in this order, in whatever order they were typed
     return {
         "command": ctx.info_name,
-        **{name: value for name, value in ctx.params.items() if name not in skipped},
+        **{name: ctx.params[name] for name in declared if name in ctx.params and name not in skipped},
         **more,
-        "version": version(),
-        "jax": jax.__version__,
-        "device": f"{devices[0].platform} x {len(devices)}",
+        **dict(provenance()),
     }
 
 
 def emit(
-    result: Mapping[str, Any], tables: Sequence[Any], notes: Sequence[str], rows: str, as_json: bool, out: Path | None
+    result: Mapping[str, Any],
+    tables: Sequence[Any],
+    notes: Sequence[str],
+    rows: str,
+    as_json: bool,
+    out: Path | None,
+    width: int | None = None,
 ) -> None:
     """Show a result: one JSON object, or tables with notes under them, on stdout; and a file when asked.
 
     **Arguments:** `result`, the JSON object without its schema; `tables`, rich tables; `notes`, lines of text; `rows`,
-    the key of `result` that holds its list of rows, which is what a .csv file gets.
+    the key of `result` that holds its list of rows, which is what a .csv file gets; `width` of the tables, by default the
+    terminal's.
     """
     payload = dumps(result)
     if out is not None:
-        out.write_text(payload + "\n" if out.suffix.lower() == ".json" else _csv(clean(result[rows])))
+        out.write_text(_written(out.suffix.lower(), payload, result, tables, notes, rows), encoding="utf-8")
     if as_json:
         click.echo(payload)
         return
     from rdiff import table
 
-    shown = [table.text(item, max(80, _width())) for item in tables]
+    colour = coloured()
+    shown = [table.text(item, width or max(80, _width()), colour) for item in tables]
+    if colour:
+        shown = [text.replace("FAILS", click.style("FAILS", fg="red")) for text in shown]
+        notes = [click.style(note, fg="yellow") if "not reliable" in note else note for note in notes]
     click.echo("\n\n".join([*shown, "\n".join(notes)] if notes else shown))
 
 
-def dumps(result: Mapping[str, Any], indent: int | None = 2) -> str:
-    """The JSON text of a result."""
-    return json.dumps(clean({"schema": SCHEMA, **result}), allow_nan=False, indent=indent)
+def _written(
+    ending: str, payload: str, result: Mapping[str, Any], tables: Sequence[Any], notes: Sequence[str], rows: str
+) -> str:  # fmt: skip
+    """The text of a file of that ending."""
+    made = result.get("settings") or {}
+    if ending == ".csv":
+        return csv_text(clean(result[rows]), made)
+    if ending == ".tex":
+        from rdiff import table
 
-
-def clean(value: Any) -> Any:
-    """Plain Python for JSON: NaN and infinity become None, arrays lists."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): clean(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [clean(v) for v in value]
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return clean(value.tolist()) if hasattr(value, "tolist") else str(value)
+        return table.latex_file(tables, notes, clean(made))
+    return payload + "\n"
 
 
 class _Said(logging.Handler):
@@ -241,17 +249,3 @@ def _width() -> int:
     import shutil
 
     return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV; a list becomes its entries with semicolons between them."""
-    import csv
-    import io
-
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: ";".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()})
-    return text.getvalue()

@@ -2,6 +2,7 @@
 
 import importlib.resources
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,25 @@ Examples:
   rdiff compare
   rdiff compare run.csv --n 100 --b 2 --beta 1 --columns Q1:Q3 --time-column t --weights time
   rdiff compare lengths.npy --n 25 --b inf --lam 0.8 --format lengths --weights regular --burn-in-rows 100
+  rdiff compare run1.csv run2.csv --n 100 --b 2 --lam estimated --columns Q1:Q3 --time-column t
+  rdiff compare customers.csv --n 100 --b inf --lam estimated --format customers --burn-in 50
   rdiff compare --limit simulated --dt 0.05
   rdiff compare --plot law.png
 """
+
+
+class Load(click.ParamType):
+    """The arrival rate a server, or `estimated`."""
+
+    name = "float|estimated"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
+        if value == "estimated":
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} must be a number or 'estimated'", param, ctx)
 
 
 # What the adapter takes: these words are the keywords of `read_samples` too.
@@ -36,12 +53,15 @@ adapter_options = common.options(
         help="Buffer places a server, not counting the one in service.  [default: 1]",
     ),
     click.option("--beta", type=float, help="Drift parameter: lambda = 1 - beta/sqrt(n)."),
-    click.option("--lam", type=float, help="Arrival rate over n, instead of --beta."),
+    click.option("--lam", type=Load(), help="Arrival rate over n, instead of --beta; `estimated`: from FILE."),
     click.option(
-        "--format", type=click.Choice(["occupancy", "lengths", "fractions", "scaled"]), default="occupancy",
-        show_default=True, help="Columns are Q_1..Q_{b+1}, customers of each server, Q_i/n, or X itself.",
+        "--format", type=click.Choice(["occupancy", "lengths", "fractions", "scaled", "customers"]), default="occupancy",
+        show_default=True,
+        help="Columns are Q_1..Q_{b+1}, customers of each server, Q_i/n, X itself; or a row is a customer: arrival, "
+        "departure, server.",
     ),
     click.option("--columns", help="Names or ranges a:b with commas between them, in order."),
+    click.option("--array", metavar="NAME", help="Which array of an .npz holds the states."),
     click.option("--time-column", help="Which column is the time."),
     click.option("--weights", metavar="time|regular|arrivals|COLUMN", help="How much a row counts."),
     click.option("--hold", type=click.Choice(["next", "previous"]), help="Until, or since, which time a row holds."),
@@ -52,13 +72,13 @@ adapter_options = common.options(
     click.option("--averages", is_flag=True, help="Rows are means of independent runs: linear observables only."),
 )  # fmt: skip
 ADAPTER = (
-    "n", "b", "beta", "lam", "format", "columns", "time_column", "weights", "hold", "end_time", "burn_in",
+    "n", "b", "beta", "lam", "format", "columns", "array", "time_column", "weights", "hold", "end_time", "burn_in",
     "burn_in_rows", "chain_column", "averages",
 )  # fmt: skip
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("file", required=False)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @adapter_options
 @common.observable_option
 @click.option(
@@ -77,7 +97,7 @@ ADAPTER = (
 @common.out_option
 @click.pass_context
 def compare(
-    ctx: click.Context, file: str | None, observables: tuple[str, ...], limit: str | None, dt: float | None,
+    ctx: click.Context, files: tuple[str, ...], observables: tuple[str, ...], limit: str | None, dt: float | None,
     chains: int | None, horizon: float | None, plot: Path | None, seed: int, level: float, x64: bool, as_json: bool,
     out: Path | None, **adapter: Any,
 ) -> Any:  # fmt: skip
@@ -86,11 +106,13 @@ def compare(
     Prints E h(X), E h(Y), the difference with its error, its size times sqrt(n), and the refined E h(Y) + C(h)/sqrt(n).
     E h(Y) is computed from the exact law; --limit simulated runs the reflected diffusion instead.
 
-    FILE is .csv, .csv.gz, .npy or .npz; the columns are mapped by the options below. Without FILE, a sample of the
+    FILE is .csv, .csv.gz, .npy, .npz or .parquet; the columns are mapped by the options below, and `rdiff inspect FILE`
+    says which they are. Several files are chains of one record. Without FILE, a sample of the
     true join-the-shortest-queue at n = 100, b = 2, beta = 1 is used. The identities that the queue fulfils are
     checked on the sample, and a likely cause is named when one fails.
     """
-    given = _given(ctx, file)
+    file = None if not files else files[0] if len(files) == 1 else list(files)
+    given = _given(ctx, files)
     import rdiff
     from rdiff import plots
 
@@ -114,6 +136,7 @@ def compare(
         simulation = {name: used[name] for name in SIMULATION}
         law = Interruptible(exact or rdiff.SimulatedLaw(process, key=seed, **simulation, progress=common.on_terminal()))
         found = rdiff.compare(samples, law, h)
+        used["beta_stderr"] = samples.beta_stderr
         result = {
             "command": "compare",
             "settings": common.settings(ctx, observables=list(h), **given, file=file or f"embedded {SAMPLE}", **used),
@@ -181,12 +204,12 @@ def _title(samples: Any) -> str:
     return f"Queue samples X against the limit Y: n = {samples.n}, b = {buffer}, beta = {samples.beta:.6g}"
 
 
-def _given(ctx: click.Context, file: str | None) -> dict[str, Any]:
+def _given(ctx: click.Context, files: Sequence[str]) -> dict[str, Any]:
     """The keywords for `read_samples`: what was typed, or what belongs to the embedded sample."""
     typed = {
         name: ctx.params[name] for name in ADAPTER if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
-    if file is None:
+    if not files:
         wrong = [name for name, value in typed.items() if SAMPLE_OPTIONS.get(name) != value]
         if wrong:
             option = "--" + wrong[0].replace("_", "-")
@@ -199,7 +222,7 @@ def _given(ctx: click.Context, file: str | None) -> dict[str, Any]:
     return {"b": 1, **typed}
 
 
-def _read(file: str | None, given: dict[str, Any]) -> Any:
+def _read(file: str | list[str] | None, given: dict[str, Any]) -> Any:
     import rdiff
 
     if file is not None:

@@ -11,6 +11,7 @@ from rdiff.distances.between import Distance, distance_between
 from rdiff.distances.continuum import Continuum
 from rdiff.errors import InputError, integer
 from rdiff.estimate import plain
+from rdiff.export import Exports
 from rdiff.limit.law import StationaryLaw
 from rdiff.models import JSQDiffusion
 from rdiff.progress import Done
@@ -20,7 +21,7 @@ _POINTS = 3  # of an extrapolation
 _BEYOND = 0.01
 
 
-class Distances(tuple[Distance, ...]):
+class Distances(Exports, tuple[Distance, ...]):
     """Distances of one system along n, a tuple of them; prints as a table of sqrt(n) times each distance.
 
     `limits` has the limit of sqrt(n) times each as n grows, by Richardson extrapolation in n^{-1/2}: the polynomial through the
@@ -92,8 +93,13 @@ class Distances(tuple[Distance, ...]):
                 )
         return said
 
-    def __str__(self) -> str:
-        return "\n\n".join([table.text(self.table()), "\n".join(self.notes())])
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The system, the n, versions and device."""
+        return {**(self[0].settings if self else {}), "n": [row.n for row in self]}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return [self.table()], self.notes()
 
 
 def distance(

@@ -13,7 +13,9 @@ from rdiff.distances.marginal import marginal
 from rdiff.distances.splines import Axis, graded, uniform
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate
+from rdiff.export import Exports
 from rdiff.limit.law import StationaryLaw
+from rdiff.provenance import provenance
 from rdiff.queue.exact import ExactQueueLaw
 
 _WIDTH, _HEIGHT = 6.0, 24.0  # splines live on [0, beta + width] x [0, height/beta]
@@ -23,7 +25,7 @@ _PARTS = 2  # of a cell, in the refinement that says what is still missing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Distance:
+class Distance(Exports):
     """The distances between X, the queue at n, and Y, its limit.
 
     **Fields:**
@@ -35,6 +37,7 @@ class Distance:
       sum of a function of y1 and one of y2 gained on the same grid, and the numerical errors of the laws.
     - `w1`, `ks`: Wasserstein and Kolmogorov-Smirnov distance of X_i and Y_i, i = 1, 2 (i = 1 for b = 0).
     - `remainder`: the sum of E X_i over i >= 3, contained in d_M2 and d_M1.
+    - `made`: versions and device.
     """
 
     n: int
@@ -49,6 +52,7 @@ class Distance:
     remainder: float
     h_M2: TestFunction
     h_M1: TestFunction
+    made: tuple[tuple[str, Any], ...] = dataclasses.field(default_factory=provenance)
 
     @property
     def scaled_M2(self) -> float:
@@ -66,10 +70,15 @@ class Distance:
         pairs = {f"{name}_{i + 1}": x for name in ("w1", "ks") for i, x in enumerate(getattr(self, name))}
         return {name: getattr(self, name) for name in names} | pairs | {"remainder": self.remainder}
 
-    def __str__(self) -> str:
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The system, versions and device."""
+        return {"n": self.n, "b": self.b, "beta": self.beta, **dict(self.made)}
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
         from rdiff.distances.along import Distances
 
-        return str(Distances((self,)))
+        return Distances((self,))._shown()
 
 
 def distance_between(X: ExactQueueLaw, Y: StationaryLaw | Continuum) -> Distance:

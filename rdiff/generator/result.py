@@ -7,16 +7,18 @@ from rdiff import table
 from rdiff.compare import same_system
 from rdiff.errors import InputError
 from rdiff.estimate import plain
+from rdiff.export import Exports, shared
 from rdiff.limit.law import StationaryLaw
+from rdiff.provenance import provenance
 from rdiff.queue.exact import ExactQueueLaw
 
 
 @dataclasses.dataclass(frozen=True)
-class GeneratorComparison:
+class GeneratorComparison(Exports):
     """A difference of means, and the mean of the difference of generators that equals it.
 
     **Fields:** `name`, of h; `n`; `direct`, the difference by the two laws themselves; `terms`, of the generator side, by
-    name; `error`, what the stated errors of both sides leave for `residual`.
+    name; `error`, what the stated errors of both sides leave for `residual`; `settings`, versions and device.
     """
 
     name: str
@@ -24,6 +26,7 @@ class GeneratorComparison:
     direct: float
     terms: dict[str, float]
     error: float
+    settings: tuple[tuple[str, Any], ...] = dataclasses.field(default_factory=provenance)
 
     @property
     def generator(self) -> float:
@@ -46,11 +49,11 @@ class GeneratorComparison:
         terms = {name: plain(value) for name, value in self.terms.items()}
         return {"observable": self.name, "n": self.n, **numbers, "closes": self.closes, "terms": terms}
 
-    def __str__(self) -> str:
-        return str(GeneratorComparisons({self.name: self}))
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return GeneratorComparisons({self.name: self})._shown()
 
 
-class GeneratorComparisons(dict[str, GeneratorComparison]):
+class GeneratorComparisons(Exports, dict[str, GeneratorComparison]):
     """Generator comparisons of the same two laws by observable; prints as one table."""
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -66,8 +69,13 @@ class GeneratorComparisons(dict[str, GeneratorComparison]):
         ]
         return table.build(["observable", "difference", *names, "residual", "error"], rows, title)
 
-    def __str__(self) -> str:
-        return table.text(self.table())
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Versions and device."""
+        return shared({name: dict(each.settings) for name, each in self.items()})
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        return [self.table()], []
 
 
 def exact_pair(X: Any, Y: Any) -> None:

@@ -19,6 +19,7 @@ from rdiff.limit.poisson import PoissonSolution
 from rdiff.limit.solve import Bounded, Identity, Solved, solved
 from rdiff.limit.spectrum import gap
 from rdiff.models import JSQDiffusion
+from rdiff.provenance import provenance
 
 _RANGE = (0.01, 6.0)
 _RESOLVED = 1e-3  # of its scale: a constant with a larger error is none
@@ -258,7 +259,7 @@ class StationaryLaw:
             elif not error <= self.tol * size:
                 relative = error / size if size else math.nan
                 cautions = (f"numerical error up to {relative:.0e} relative to E|h|, above {self.tol:.0e}",)
-            settings = (("beta", self.beta), ("b", self.b), ("method", got.method))
+            settings = (("beta", self.beta), ("b", self.b), ("method", got.method), *provenance())
             found[name] = Estimate(value, 0.0, name, error=error, cautions=cautions, settings=settings)
         return Estimates(found) if isinstance(h, Mapping) else next(iter(found.values()))
 
@@ -312,7 +313,7 @@ def _stack(rows: list[Estimate]) -> Estimate:
     cautions = tuple(dict.fromkeys(c for row in rows for c in row.cautions))
     methods = ", ".join(dict.fromkeys(str(dict(row.settings)["method"]) for row in rows))
     mean, error = (np.array([getattr(row, field) for row in rows]) for field in ("mean", "error"))
-    return Estimate(mean, 0.0, rows[0].name, error=error, cautions=cautions, settings=(("method", methods),))
+    return Estimate(mean, 0.0, rows[0].name, error=error, cautions=cautions, settings=(("method", methods), *provenance()))
 
 
 def _rebuild(process: JSQDiffusion, tol: float) -> StationaryLaw:

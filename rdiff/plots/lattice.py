@@ -77,7 +77,7 @@ def _check(X: Any, Y: Any) -> None:
         raise InputError(f"{Y!r} is not the limit of this queue, b = {X.b}, beta = {X.beta:g}, at load 1 - beta/sqrt(n)")
 
 
-def _pieces(X: Any) -> Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]:
+def pieces(X: Any) -> Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]:
     """States of occupancy with their weights, as often as asked for."""
     if hasattr(X, "pieces"):
         return X.pieces  # large: one pass a question
@@ -92,9 +92,9 @@ def _pieces(X: Any) -> Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]:
 
 
 def _lattice(X: Any, Y: StationaryLaw | None) -> _Lattice:
-    root, n, pieces = math.sqrt(X.n), int(X.n), _pieces(X)
+    root, n, each = math.sqrt(X.n), int(X.n), pieces(X)
     first, second = np.zeros(n + 1), np.zeros(n + 1)
-    for q, weights in pieces():
+    for q, weights in each():
         first += np.bincount(n - q[:, 0], weights, n + 1)
         if X.b > 0:
             second += np.bincount(q[:, 1], weights, n + 1)
@@ -102,7 +102,7 @@ def _lattice(X: Any, Y: StationaryLaw | None) -> _Lattice:
         return _Lattice(root, first[: _reach(first, 0.0)], np.ones(1), np.zeros((0, 0)))
     wide, high = _reach(first, 0.0), _reach(second, 0.0 if Y is None else root * float(Y.quantile(_SEEN)))
     joint = np.zeros(wide * high)
-    for q, weights in pieces():
+    for q, weights in each():
         seen = (n - q[:, 0] < wide) & (q[:, 1] < high)
         joint += np.bincount((n - q[seen, 0]) * high + q[seen, 1], weights[seen], wide * high)
     return _Lattice(root, first[:wide], second, joint.reshape(wide, high))

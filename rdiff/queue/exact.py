@@ -11,6 +11,7 @@ from rdiff.checks import Check, failures, queue_identities
 from rdiff.errors import InputError, integer
 from rdiff.estimate import Estimate, Estimates
 from rdiff.functionals import by_name
+from rdiff.provenance import provenance
 from rdiff.queue.balance import Balance
 from rdiff.queue.elimination import Elimination
 from rdiff.queue.law import QueueLaw
@@ -97,7 +98,7 @@ class ExactQueueLaw(QueueLaw):
             if self.space.first:
                 edge += parts[(states[:, 0] == self.space.first) & (self.space.levels > 1)].sum(axis=0)
         errors = self._errors(by_level, edge)
-        settings = (("n", self.n), ("b", self.b), ("beta", self.beta), ("states", int(self.space.count)))
+        settings = (("n", self.n), ("b", self.b), ("beta", self.beta), ("states", int(self.space.count)), *provenance())
         result = Estimates()
         for name, mean, error in zip(observables, total, errors):
             result[name] = Estimate(float(mean), 0.0, name, error=float(error), settings=settings)

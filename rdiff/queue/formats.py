@@ -9,7 +9,7 @@ from rdiff.errors import InputError
 from rdiff.queue.problems import Record
 from rdiff.queue.system import System
 
-Format = Literal["occupancy", "lengths", "fractions", "scaled"]
+Format = Literal["occupancy", "lengths", "fractions", "scaled", "customers"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _MOST_LEVELS = 1000
 

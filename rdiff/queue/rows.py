@@ -17,6 +17,8 @@ def numbers(array: Any) -> np.ndarray:
     """The rows as an array of integers or floats, two- or three-dimensional."""
     if isinstance(array, np.ma.MaskedArray):
         array = np.ma.filled(array.astype(np.float64), np.nan)
+    if "chain" in getattr(array, "dims", ()):
+        array = array.transpose("chain", ...)
     try:
         array = np.asarray(array)
     except (TypeError, ValueError) as error:

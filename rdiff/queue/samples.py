@@ -9,12 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from rdiff.checks import Check, failures, queue_identities
-from rdiff.errors import InputError
+from rdiff.errors import InputError, integer
 from rdiff.estimate import Estimate, Estimates
+from rdiff.export import arviz_data
 from rdiff.functionals import by_name
+from rdiff.provenance import provenance
+from rdiff.queue import customers
 from rdiff.queue.batches import BATCHES, FEWEST, BatchMeans
 from rdiff.queue.formats import Format, occupancy
 from rdiff.queue.holding import Holding
+from rdiff.queue.load import Load, Log, complete_log, from_arrivals, from_occupancy
 from rdiff.queue.observe import evaluate, require_linear
 from rdiff.queue.problems import Record
 from rdiff.queue.rows import flat, label, numbers, slices, starts_empty, unique
@@ -25,6 +29,7 @@ _log = logging.getLogger(__name__)
 _RELAXATIONS = 80
 _BATCH = 5  # relaxation times a batch, where the record has them: shorter batches are correlated and their error too small
 _SHOWN = 3
+_ASKED = ("grid of times", "estimated from", "from their arrivals")  # notes on what was asked for: no guesses
 
 
 class Samples:
@@ -34,7 +39,10 @@ class Samples:
 
     - `array`: numbers, (rows, columns) or (chains, rows, columns), written as `format`: "occupancy" Q_1..Q_{b+1},
       "lengths" of the n servers (in service included), "fractions" Q_i/n, "scaled" X itself. A leading Q_0 is dropped.
-    - `n` servers, `b` places to wait at each (or `inf`), and `beta` or `lam` = 1 - beta/sqrt(n).
+      Or "customers", one a row: arrival, departure (NaN: still present), server; these have their time in them. A
+      DataFrame does, if all of its columns are these, and an xarray DataArray, whose dimension "chain" holds chains.
+    - `n` servers, `b` places to wait at each (or `inf`), and `beta` or `lam` = 1 - beta/sqrt(n). `lam="estimated"`: from
+      the arrivals of a complete log, else from E Q_1; its error goes into `beta_stderr`, and into every comparison.
     - `weights`: "time" (a row counts for as long as its state holds; the default when `time` is given), "regular" (rows
       on a grid of times), "arrivals" (states seen by arrivals just before they join), or one number a row.
     - `time`: one a row, in mean service times. `hold`: a state lasts until the "next" time or since the "previous".
@@ -46,11 +54,12 @@ class Samples:
     - `names` of the columns and `lines`, the numbers of the rows in a file: what messages call them.
 
     Standard errors come from 10 to 30 batches of equal time (never across chains), five relaxation times long where the
-    record has that many; intervals from Student's t. A record of fewer than 80 relaxation times is not reliable.
+    record has that many; intervals from Student's t. A record of fewer than 80 relaxation times is not reliable. Checks
+    of a complete log, where every move is by one customer, use the exact error of the queue's martingale instead.
 
-    **Attributes:** `n`, `b`, `beta`, `lam`; `x` (rows, levels) float64, the rows that count; `weights` (rows,), how
-    much each counts; `chain` (rows,), the chain it belongs to; `chains`, how many; `notes`, what was guessed or
-    left out.
+    **Attributes:** `n`, `b`, `beta`, `lam`; `beta_stderr`, the standard error of an estimated beta (0 of a given one);
+    `x` (rows, levels) float64, the rows that count; `weights` (rows,), how much each counts; `chain` (rows,), the chain it
+    belongs to; `chains`, how many; `notes`, what was guessed or left out.
 
     **Raises:** `InputError` naming row and column, what was found and expected, and the usual cause.
 
@@ -70,7 +79,10 @@ class Samples:
         burn_in: Any = None, burn_in_rows: int | None = None, averages: bool = False, chain: Any = None,
         names: Sequence[str] | None = None, lines: Any = None,
     ) -> None:  # fmt: skip
-        self.system = System.of(n, b, beta, lam)
+        estimated = isinstance(lam, str) and lam == "estimated"
+        if estimated and beta is not None:
+            raise InputError(f"beta = {beta} is given, and lam is to be estimated: they are one parameter, give one of them")
+        self.system = System.of(n, b, beta, 0.5 if estimated else lam)
         self.averages = bool(averages)
         names = names if names is not None else [str(c) for c in getattr(array, "columns", [])] or None
         array = numbers(array)
@@ -80,15 +92,26 @@ class Samples:
             if time is not None or (isinstance(weights, str) and weights != "regular"):
                 raise InputError("rows that are averages of runs have no time: give neither time nor weights of time")
             weights = "regular" if weights is None else weights
+        q, notes = None, []
+        if format == "customers":
+            if time is not None or weights not in (None, "time") or self.averages or burn_in_rows is not None:
+                raise InputError("customers have their times in them: give no time, weights, burn_in_rows or averages")
+            time, q, chain_of, notes = customers.events(*customers.columns(rows, record), chain_of, self.system, record)
+            rows, record = q, label(q.shape, None, None)
         held = Holding.of(weights, time, hold, end_time, burn_in, burn_in_rows, len(rows), chain_labels)
-        q, notes = occupancy(rows, self.system, format, self.averages, record)
+        if q is None:
+            q, notes = occupancy(rows, self.system, format, self.averages, record)
         order = np.argsort(chain_of, kind="stable")
         q, chain_of = q[order], chain_of[order]
         durations, said = _durations(held, order, chain_of, record)
+        keep = durations > 0
+        self._log = complete_log(q, durations, chain_of) if _by_time(held) else None
+        self._load = self._estimated(q, durations, record) if estimated and keep.any() else None
+        if self._load is not None:
+            self.system = System.of(n, b, lam=self._load.lam)
         load = self.n * self.lam
         self._starts_empty = starts_empty(q, durations, chain_of, order, load, self.averages, record)
         record.refuse()
-        keep = durations > 0
         if not keep.any():
             raise InputError(f"no row counts: burn-in, end time and weights leave nothing of {len(rows)} rows")
         self.weights = durations[keep]
@@ -96,10 +119,13 @@ class Samples:
         self.chains = len(labels)
         self._states, self._index = unique(q[keep], self.n)
         self._span = _time_span(held, self.weights)
+        if self._load is not None and self._load.from_occupancy:
+            self._load = dataclasses.replace(self._load, stderr=self._load_stderr())
         self._cause = self._other_hold(held, q, order, chain_of)
-        self.notes = tuple(dict.fromkeys(notes + said))
+        found = [] if self._load is None else [f"{self._load}: beta = {self.beta:.4g} +- {self.beta_stderr:.2g}"]
+        self.notes = tuple(dict.fromkeys(notes + said + found))
         for note in self.notes:
-            _log.log(logging.INFO if "grid of times" in note else logging.WARNING, note)
+            _log.log(logging.INFO if any(words in note for words in _ASKED) else logging.WARNING, note)
 
     @property
     def n(self) -> int:
@@ -120,6 +146,11 @@ class Samples:
     def lam(self) -> float:
         """Arrival rate a server, in units of the service rate."""
         return self.system.lam
+
+    @property
+    def beta_stderr(self) -> float:
+        """Standard error of beta, where it was estimated from these rows; 0 where it was given."""
+        return 0.0 if self._load is None else math.sqrt(self.n) * self._load.stderr
 
     @property
     def x(self) -> np.ndarray:
@@ -166,8 +197,34 @@ class Samples:
         """
         if self.averages and not math.isinf(self.b):
             return []
-        checks = self._identities(self._states[self._index], self.weights, self.chain)
+        checks = self._identities(self._states[self._index], self.weights, self.chain, self._log)
+        checks = checks[1:] if self._load is not None and self._load.from_occupancy else checks
         return [dataclasses.replace(c, cause=self._cause) if c.ok is False and self._cause else c for c in checks]
+
+    def to_arviz(self, h: Any = None, draws: int | None = None) -> Any:
+        """The chains for ArviZ, as a posterior: `x` (chain, draw, level), or a variable for each h.
+
+        A draw is the row at one of `draws` equally spaced points of its chain's weight, so that draws count equally whatever
+        the rows' weights are: the states at equally spaced times, where rows count by time.
+
+        **Arguments:** `h`, or a dict of them; `draws`, of each chain; default as many as the shortest chain has rows.
+        **Returns:** a `DataTree`, or `InferenceData` of ArviZ before 1.0. **Raises:** `InputError`, also without arviz.
+        """
+        parts = [slice(0, len(self._index))] if self.averages else slices(self.chain)
+        count = min(part.stop - part.start for part in parts) if draws is None else integer("draws", draws, 1)
+        picked = []
+        for part in parts:
+            total = np.cumsum(self.weights[part])
+            points = (np.arange(count) + 0.5) / count * total[-1]
+            picked.append(part.start + np.minimum(np.searchsorted(total, points, side="right"), len(total) - 1))
+        rows = self._index[np.stack(picked)]
+        nothing = np.zeros((len(self._index), 1))
+        made = {**dict(self._settings(self._batches(nothing, self.weights, self.chain))), "draws": count}
+        if h is None:
+            return arviz_data({"x": self._x[rows]}, made, {"x": ["level"]})
+        observables = by_name(h)
+        values = evaluate(observables, self._x)
+        return arviz_data({name: values[rows, j] for j, name in enumerate(observables)}, made)
 
     def __repr__(self) -> str:
         rows, levels = len(self._index), self._states.shape[1]
@@ -181,12 +238,37 @@ class Samples:
         count = BATCHES if self._span is None else round(self._span / (_BATCH * self._relaxation))
         return BatchMeans.of_chains(values, weights, slices(chain), min(max(count, FEWEST), BATCHES))
 
-    def _identities(self, q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[Check]:
+    def _estimated(self, q: np.ndarray, durations: np.ndarray, record: Record) -> Load:
+        """lam from these rows; of E Q_1, still without its error."""
+        record.refuse()  # nothing is estimated from rows that are wrong
+        if self.averages and not math.isinf(self.b):
+            raise InputError("lam cannot be estimated from averages of runs with a finite b: P_block is not in them")
+        share = durations / durations.sum()
+        full = 0.0 if math.isinf(self.b) else float(share @ (q[:, -1] == self.n))
+        if self._log is not None:
+            return from_arrivals(self._log, full, self.n)
+        return from_occupancy(float(share @ q[:, 0]), full, self.n)
+
+    def _load_stderr(self) -> float:
+        """Of lam = E Q_1/(n (1 - P_block)), from batches of both."""
+        q = self._states[self._index]
+        full = np.zeros(len(q)) if math.isinf(self.b) else (q[:, -1] == self.n).astype(np.float64)
+        residual = (q[:, 0] - self.n * self.lam * (1 - full))[:, None]
+        spread = self._batches(residual, self.weights, self.chain).stderr[0]
+        if not spread > 0:
+            raise InputError(f"lam cannot be estimated: {len(q)} rows with no spread in Q_1 give it no error")
+        return float(spread) / (self.n * (1 - float(self.weights @ full / self.weights.sum())))
+
+    def _identities(self, q: np.ndarray, weights: np.ndarray, chain: np.ndarray, log: Log | None = None) -> list[Check]:
         levels = 1 if self.averages else q.shape[1]
         values = np.concatenate([q[:, :levels], q[:, :levels] == self.n], axis=1).astype(np.float64)
-        units = self._batches(values, weights, chain).units
+        batches = self._batches(values, weights, chain)
+        units = batches.units
         means = units.means[:, :levels], units.means[:, levels:]
-        return queue_identities(self.n, self.lam, self.b, *means, units.weights)
+        stderr = None
+        if log is not None:
+            stderr = log.stderr(self.n, self.lam, self.b, batches.mean[:levels], batches.mean[levels:])
+        return queue_identities(self.n, self.lam, self.b, *means, units.weights, stderr=stderr)
 
     def _other_hold(self, held: Holding, q: np.ndarray, order: np.ndarray, chain: np.ndarray) -> str:
         """The cause of failing identities when they hold with the other `hold`; "" else."""
@@ -221,7 +303,8 @@ class Samples:
 
     def _settings(self, batches: BatchMeans) -> tuple[tuple[str, Any], ...]:
         unit = "runs" if self.averages else "batches"
-        return (("n", self.n), ("b", self.b), ("beta", self.beta), ("rows", len(self._index)), (unit, batches.dof + 1))
+        system = (("n", self.n), ("b", self.b), ("beta", self.beta))
+        return (*system, ("rows", len(self._index)), (unit, batches.dof + 1), *provenance())
 
 
 def _durations(held: Holding, order: np.ndarray, chain: np.ndarray, record: Record) -> tuple[np.ndarray, list[str]]:
@@ -242,6 +325,10 @@ def _chains(of: list[int]) -> str:
     if len(of) == 1:
         return f"chain {of[0]}"
     return f"chains {', '.join(map(str, of[:_SHOWN]))}" + (f" and {len(of) - _SHOWN} more" if len(of) > _SHOWN else "")
+
+
+def _by_time(held: Holding) -> bool:
+    return isinstance(held.weights, str) and held.weights == "time"
 
 
 def _time_span(held: Holding, weights: np.ndarray) -> float | None:

@@ -18,6 +18,7 @@ from rdiff.functionals import named
 from rdiff.noise import AbstractNoise, Xoshiro, lane_keys, root_key
 from rdiff.precision import as_dtype, precision
 from rdiff.progress import progress_bar
+from rdiff.provenance import provenance
 from rdiff.queue.chain import JSQQueue
 from rdiff.queue.law import QueueLaw
 from rdiff.queue.policies import Policy, policy_of
@@ -41,7 +42,7 @@ class SimulatedQueueLaw(QueueLaw):
     - `policy`: "jsq", "join-idle-queue", "power-of-2", "power-of-2-replacement", "idle-one-first", or a function of
       `rdiff.queue.policies`.
     - `dtype`: of the observables, float32 or float64; `noise`: the generator; `chunk`: steps a call of the device;
-      `progress`: a bar on stderr.
+      `progress`: a bar on stderr; `draws`: keep the block means of each chain, for `Estimates.to_arviz`.
 
     **Raises:** `InputError`; `expect` raises `Interrupted` with what was reached on Ctrl-C.
 
@@ -60,9 +61,9 @@ class SimulatedQueueLaw(QueueLaw):
     def __init__(
         self, queue: JSQQueue, *, key: Any = 0, chains: int = 64, horizon: float = 1e3, burn_in: Any = None, start: Any = None,
         policy: str | Policy = "jsq", dtype: Any = None, noise: AbstractNoise | None = None, chunk: int | None = None,
-        progress: bool = False,
+        progress: bool = False, draws: bool = False,
     ) -> None:  # fmt: skip
-        self.queue, self.key, self.dtype, self.progress = queue, key, as_dtype(dtype), progress
+        self.queue, self.key, self.dtype, self.progress, self.draws = queue, key, as_dtype(dtype), progress, draws
         root_key(key)
         self.chains = integer("chains", chains, 2, "the error comes from the spread of independent chains")
         self.horizon = float(positive("horizon", horizon))
@@ -158,10 +159,10 @@ class SimulatedQueueLaw(QueueLaw):
         steps, first = (math.ceil(time * self.clock - 1e-6) for time in (self.horizon, float(self.burn_in)))
         settings = (
             ("n", self.n), ("b", self.b), ("beta", self.beta), ("chains", self.chains), ("horizon", self.horizon),
-            ("burn_in", float(self.burn_in)),
+            ("burn_in", float(self.burn_in)), *provenance(self.key),
         )  # fmt: skip
         memories = self.chains * self.horizon / self.queue.relaxation_time
-        finish = partial(summarise, names, settings=settings, memories=memories)
+        finish = partial(summarise, names, settings=settings, memories=memories, draws=self.draws)
         at = None
         with progress_bar(self.progress) as show:
             try:

@@ -1,0 +1,139 @@
+"""`rdiff sweep` and `rdiff merge`: means along a grid of parameters, kept in a folder as they come."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rdiff.cli import common
+from rdiff.cli.failure import INTERRUPTED
+
+METHOD = ("dt", "chains", "horizon", "burn_in", "solver")
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+INCOMPLETE = 1  # some points have no numbers, or are not where they should be
+SAVED = common.OutFile(".csv", ".npz", ".json")
+
+EXAMPLE = """\b
+Examples:
+  rdiff sweep --beta 0.5:2:0.1 --observable y2 --out points      the same command goes on after a stop
+  rdiff sweep --beta 0.5:2:0.1 --exact --save exact.csv
+  rdiff sweep --beta 1 --n 100,400,1600 --exact                  queues
+  rdiff sweep grid.toml --shard 2/4 --out points                 then: rdiff merge points --json
+
+A grid file holds a table [grid], such as beta = "0.5:2:0.1" and dt = [0.1, 0.05], and may say observables, paired, common,
+seed and exact; options given beside it count more. Exit code 1: some points have no numbers, the others have.
+"""
+
+
+class Axis(click.ParamType):
+    """Values of a parameter: numbers with commas between them, and ranges start:end:step."""
+
+    name = "values"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
+        from rdiff.errors import InputError
+        from rdiff.grids import parse_axis
+
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_axis(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _axis(name: str, what: str) -> Any:
+    return click.option(f"--{name}", type=Axis(), help=what)
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False), metavar="[GRID.toml]")
+@_axis("beta", "Drift parameter, such as 0.5:2:0.1 (the end included) or 0.5,1,2.  [default: 1]")
+@_axis("b", "Buffer places a server.  [default: 1]")
+@_axis("n", "Servers: laws of the queue, with --exact.")
+@_axis("solver", "bridge-heun, bridge-euler, projected-euler.  [default: bridge-heun]")
+@_axis("dt", "Time step.  [default: 0.1]")
+@_axis("chains", "Independent chains at each point.  [default: 256]")
+@_axis("horizon", "Averaged time of each chain.  [default: 1000]")
+@_axis("burn-in", "Time dropped first.  [default: from the relaxation time]")
+@common.observable_option
+@click.option("--paired", is_flag=True, help="The k-th values together, instead of every combination.")
+@click.option("--exact", is_flag=True, help="Compute the laws instead of simulating them.")
+@click.option("--common", "same", is_flag=True, help="The same noise at every point: smooth differences along the grid.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps what is done.")
+@click.option("--shard", metavar="i/n", help="Only the i-th of n parts of the grid, for job arrays.")
+@click.option("--batch", type=click.IntRange(1), help="Points that run at once.  [default: what suits the device]")
+@click.option("--checkpoint", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds between two in --out.")
+@click.option("--save", type=SAVED, help="Also write the result to a .csv, .npz or .json file.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed, the same numbers.  [default: 0]")
+@common.level_option
+@common.x64_option
+@common.json_option
+@click.pass_context
+def sweep(
+    ctx: click.Context, file: str | None, observables: tuple[str, ...], paired: bool, exact: bool, same: bool,
+    out: Path | None, shard: str | None, batch: int | None, checkpoint: float, save: Path | None, seed: int | None,
+    level: float, x64: bool, as_json: bool, **axes: list[Any] | None,
+) -> int:  # fmt: skip
+    """Stationary means along a grid of parameters.
+
+    Points run many at a time, and their numbers depend on nothing but their settings and the seed. With --out a sweep can
+    be stopped and gone on with, and split into parts.
+    """
+    import jax.numpy as jnp
+
+    from rdiff.grids import read_toml
+    from rdiff.sweep import SweepInterrupted
+    from rdiff.sweep import sweep as run
+
+    with common.running(x64):
+        said = read_toml(file) if file is not None else {"grid": {}}
+        grid = {"beta": [1.0], **said["grid"], **{name: values for name, values in axes.items() if values is not None}}
+        texts = observables or tuple(said.get("observables", ()))
+        places = [b for b in grid.get("b", [1]) if isinstance(b, int)]
+        h = common.parse_observables(texts, max(min(places, default=1), 0) + 1)
+        law = "exact" if exact or said.get("exact") else "simulated"
+        options = {name: grid.pop(name)[0] for name in METHOD if len(grid.get(name, ())) == 1 and law == "simulated"}
+        interrupted = False
+        try:
+            found = run(
+                grid, h, law=law, paired=paired or bool(said.get("paired")), common=same or bool(said.get("common")),
+                key=seed if seed is not None else said.get("seed", 0), dtype=jnp.float64 if x64 else None, out=out, shard=shard,
+                batch=batch, checkpoint=checkpoint, progress=common.on_terminal(), **options,
+            )  # fmt: skip
+        except SweepInterrupted as stop:
+            found, interrupted = stop.partial, True
+        _show(ctx, found, level, as_json, save, interrupted)
+    return INTERRUPTED if interrupted else _code(found)
+
+
+@click.command(epilog="\b\nExample:\n  rdiff merge points --save all.csv")
+@click.argument("folders", nargs=-1, required=True, type=FOLDER, metavar="DIR...")
+@click.option("--save", type=SAVED, help="Also write the result to a .csv, .npz or .json file.")
+@common.level_option
+@common.json_option
+@click.pass_context
+def merge(ctx: click.Context, folders: tuple[Path, ...], save: Path | None, level: float, as_json: bool) -> int:
+    """What is done of a sweep, from the folders that its parts were written to.
+
+    Exit code 1: some points are not done, or have no numbers; the others are shown.
+    """
+    from rdiff.sweep import merge as read
+
+    with common.running():
+        found = read(*folders)
+        _show(ctx, found, level, as_json, save, False)
+    return _code(found)
+
+
+def _code(found: Any) -> int:
+    return INCOMPLETE if found.failures or found.missing or found.notes else 0
+
+
+def _show(ctx: click.Context, found: Any, level: float, as_json: bool, save: Path | None, interrupted: bool) -> None:
+    result = {"command": ctx.info_name, **found.to_dict(level), "interrupted": interrupted}
+    if save is not None and save.suffix.lower() == ".json":
+        save.write_text(common.dumps(result) + "\n", encoding="utf-8")
+    elif save is not None:
+        found.save(save)
+    common.emit(result, [found.table(level)] if len(found) else [], found.remarks(), "rows", as_json, None)
