@@ -44,9 +44,9 @@ from rdiff.solvers import ReflectedTerm as ReflectedTerm
 from rdiff.stein import SteinFactors as SteinFactors
 from rdiff.stein import stein_factors as stein_factors
 from rdiff.study import Rate as Rate
-from rdiff.sweep import SweepInterrupted as SweepInterrupted
-from rdiff.sweep import merge as merge
-from rdiff.sweep import sweep as sweep
-from rdiff.sweep_result import Sweep as Sweep
+from rdiff.sweeps.result import Sweep as Sweep
+from rdiff.sweeps.sweep import SweepInterrupted as SweepInterrupted
+from rdiff.sweeps.sweep import merge as merge
+from rdiff.sweeps.sweep import sweep as sweep
 
 __version__: str

@@ -91,7 +91,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     path = Path(path)
     readers: dict[str, Callable[[Path], Any]] = {".json": _json, ".csv": _csv, ".csv.gz": _columns, ".npz": _npz}
     if path.is_dir():
-        from rdiff.sweep import merge
+        from rdiff.sweeps.sweep import merge
 
         return merge(path)
     reader = next((read for ending, read in readers.items() if path.name.lower().endswith(ending)), None)
@@ -124,7 +124,7 @@ def _csv(path: Path) -> Any:
     text = path.read_text(encoding="utf-8")
     head = text.partition("\n")[0].split(",")
     if {"observable", "dof", "failed"} <= set(head):
-        from rdiff.sweep_result import Sweep
+        from rdiff.sweeps.result import Sweep
 
         return Sweep.load(path)
     if not _RESULT & set(head):
@@ -140,7 +140,7 @@ def _npz(path: Path) -> Any:
 
     with np.load(path) as file:
         if "about" in file.files:
-            from rdiff.sweep_result import Sweep
+            from rdiff.sweeps.result import Sweep
 
             return Sweep.load(path)
         columns = {name: file[name] for name in file.files if file[name].ndim}

@@ -23,7 +23,7 @@ def worker(folder: str, points: int) -> None:
     import numpy as np
 
     from rdiff.observables import parse_all
-    from rdiff.sweep import sweep
+    from rdiff.sweeps.sweep import sweep
 
     betas = np.linspace(0.5, 2.0, points).tolist()
     options = {"chains": 64, "horizon": 25000.0, "batch": -(-points // 4)}

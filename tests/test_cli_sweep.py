@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cli_tools import refused, run, strict_json
 
-from rdiff.sweep_result import Sweep
-from rdiff.tasks import Task
+from rdiff.sweeps.result import Sweep
+from rdiff.sweeps.tasks import Task
 
 QUICK = ["--chains", 32, "--horizon", 20, "--beta", "0.5:2:0.5", "--observable", "y2"]
 

@@ -279,7 +279,7 @@ def test_import_is_light_and_silent_and_names_are_there():
     code = """
 import sys, rdiff
 assert "jax" not in sys.modules
-import rdiff.compare, rdiff.rate, rdiff.sweep
+import rdiff.compare, rdiff.rate
 assert callable(rdiff.compare) and callable(rdiff.rate) and rdiff.compare is rdiff.compare
 for name in rdiff.__all__:
     assert getattr(rdiff, name) is not None and name in dir(rdiff)

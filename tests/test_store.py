@@ -15,7 +15,7 @@ import rdiff
 from rdiff.accumulate import Batches
 from rdiff.engine import Checkpoint
 from rdiff.estimate import Estimate, Estimates
-from rdiff.store import Store, digest, manifest
+from rdiff.sweeps.store import Store, digest, manifest
 
 POINTS = [("one", {"beta": 0.5}), ("two", {"beta": 1})]
 FOUND = Estimates(

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import chi2
 
 import rdiff
-from rdiff.grids import parse_axis, points, read_toml
 from rdiff.observables import parse, parse_all
-from rdiff.store import Store
-from rdiff.sweep import Sweep, SweepInterrupted, merge, sweep
-from rdiff.tasks import Task
+from rdiff.sweeps.grids import parse_axis, points, read_toml
+from rdiff.sweeps.store import Store
+from rdiff.sweeps.sweep import Sweep, SweepInterrupted, merge, sweep
+from rdiff.sweeps.tasks import Task
 
 H = parse_all(["y1", "y2", "y2>1"])
 BETAS = [0.5, 0.8, 1.0, 1.3, 1.6, 2.0]  # runs of 6, 3 and 1 points: each is compiled once

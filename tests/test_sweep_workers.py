@@ -13,7 +13,7 @@ import sweep_by_hand
 
 import rdiff
 from rdiff.observables import parse_all
-from rdiff.sweep import sweep
+from rdiff.sweeps.sweep import sweep
 
 H = parse_all(["y1", "y2", "y2>1"])
 BETAS = [0.5, 0.8, 1.0, 1.3, 2.0]
@@ -34,7 +34,7 @@ import json, sys
 import rdiff
 rdiff.use_all_cores(int(sys.argv[1]))
 from rdiff.observables import parse_all
-from rdiff.sweep import sweep
+from rdiff.sweeps.sweep import sweep
 found = sweep({"beta": [0.5, 0.8, 1.0, 1.3, 2.0]}, parse_all(["y1", "y2", "y2>1"]), chains=32, horizon=20.0)
 print(json.dumps(found.to_dict()["rows"]))
 """

@@ -13,8 +13,8 @@ import numpy as np
 from rdiff import table as tables
 from rdiff.bench.common import cores, settings, start, watch
 from rdiff.bench.peers import second
-from rdiff.lanes import usual_size
-from rdiff.sweep import sweep
+from rdiff.sweeps.lanes import usual_size
+from rdiff.sweeps.sweep import sweep
 
 # A process of its own, since the number of devices is fixed at JAX's first use: seconds of the first run and of the best later.
 PROGRAM = """

@@ -32,7 +32,7 @@ class Axis(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
         from rdiff.errors import InputError
-        from rdiff.grids import parse_axis
+        from rdiff.sweeps.grids import parse_axis
 
         if not isinstance(value, str):
             return value
@@ -82,9 +82,9 @@ def sweep(
     """
     import jax.numpy as jnp
 
-    from rdiff.grids import read_toml
-    from rdiff.sweep import SweepInterrupted
-    from rdiff.sweep import sweep as run
+    from rdiff.sweeps.grids import read_toml
+    from rdiff.sweeps.sweep import SweepInterrupted
+    from rdiff.sweeps.sweep import sweep as run
 
     with common.running(x64):
         said = read_toml(file) if file is not None else {"grid": {}}
@@ -118,7 +118,7 @@ def merge(ctx: click.Context, folders: tuple[Path, ...], save: Path | None, leve
 
     Exit code 1: some points are not done, or have no numbers; the others are shown.
     """
-    from rdiff.sweep import merge as read
+    from rdiff.sweeps.sweep import merge as read
 
     with common.running():
         found = read(*folders)

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from rdiff.errors import InputError
-from rdiff.grids import label
-from rdiff.lanes import Point, simulate, usual_size
-from rdiff.planning import ExactPoint
 from rdiff.precision import precision
-from rdiff.store import Found, Store
+from rdiff.sweeps.grids import label
+from rdiff.sweeps.lanes import Point, simulate, usual_size
+from rdiff.sweeps.planning import ExactPoint
+from rdiff.sweeps.store import Found, Store
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ def digest(value: Any) -> str:
     """A hash of plain data that does not depend on the order of dicts, or on whether a number is written 1 or 1.0.
 
     ```python
-    >>> from rdiff.store import digest
+    >>> from rdiff.sweeps.store import digest
     >>> digest({"beta": 1, "b": 2}) == digest({"b": 2.0, "beta": 1.0})
     True
 

@@ -18,15 +18,15 @@ from rdiff.chains import DiffusionChain, PairedChain
 from rdiff.errors import InputError, duration, integer
 from rdiff.estimate import Estimates
 from rdiff.functionals import Observable, evaluate, named
-from rdiff.grids import label
-from rdiff.lanes import Point, is_number
 from rdiff.limit.law import StationaryLaw
 from rdiff.noise import AbstractNoise
 from rdiff.precision import cast, precision
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.queue.chain import JSQQueue
 from rdiff.solvers.base import fixed_step_only
-from rdiff.store import digest
+from rdiff.sweeps.grids import label
+from rdiff.sweeps.lanes import Point, is_number
+from rdiff.sweeps.store import digest
 
 _P = TypeVar("_P", bound=tuple)
 SOLVERS = {

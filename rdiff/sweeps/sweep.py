@@ -10,16 +10,16 @@ import numpy as np
 
 from rdiff.errors import InputError, integer
 from rdiff.functionals import Observable, by_name
-from rdiff.grids import points
-from rdiff.lanes import Point
 from rdiff.models import JSQDiffusion
 from rdiff.noise import AbstractNoise, Xoshiro, root_key
-from rdiff.planning import ExactPoint, Simulation, exact, name_of, solver_of
 from rdiff.precision import as_dtype
 from rdiff.progress import progress_bar
-from rdiff.store import Found, Store, manifest
-from rdiff.sweep_result import Sweep
-from rdiff.tasks import Task, answers, batched
+from rdiff.sweeps.grids import points
+from rdiff.sweeps.lanes import Point
+from rdiff.sweeps.planning import ExactPoint, Simulation, exact, name_of, solver_of
+from rdiff.sweeps.result import Sweep
+from rdiff.sweeps.store import Found, Store, manifest
+from rdiff.sweeps.tasks import Task, answers, batched
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -81,9 +81,9 @@ def sweep(
     finite is reported as failed, and the others go on.
 
     ```python
-    >>> from rdiff.sweep import sweep
+    >>> import rdiff
     >>> from rdiff.observables import parse
-    >>> found = sweep({"beta": [1.0, 2.0]}, parse("y1"), chains=64, horizon=100.0)
+    >>> found = rdiff.sweep({"beta": [1.0, 2.0]}, parse("y1"), chains=64, horizon=100.0)
     >>> bool(abs(found.mean() - found["beta"]).max() < 5 * found.stderr().max())   # E Y1 = beta
     True
 

@@ -23,7 +23,7 @@ def points(grid: Mapping[str, Any], paired: bool = False) -> list[dict[str, Any]
     **Raises:** `InputError` for an empty grid, no numbers, lengths that do not fit, and a point that is there twice.
 
     ```python
-    >>> from rdiff.grids import points
+    >>> from rdiff.sweeps.grids import points
     >>> points({"beta": [0.5, 1.0], "b": 2})
     [{'beta': 0.5, 'b': 2}, {'beta': 1.0, 'b': 2}]
 
@@ -62,7 +62,7 @@ def parse_axis(text: str) -> list[Any]:
     **Raises:** `InputError`.
 
     ```python
-    >>> from rdiff.grids import parse_axis
+    >>> from rdiff.sweeps.grids import parse_axis
     >>> parse_axis("0.5:0.8:0.1,2"), parse_axis("1,2")
     ([0.5, 0.6, 0.7, 0.8, 2], [1, 2])
 
@@ -119,7 +119,7 @@ def label(point: Mapping[str, Any]) -> str:
     """A point in words.
 
     ```python
-    >>> from rdiff.grids import label
+    >>> from rdiff.sweeps.grids import label
     >>> label({"beta": 0.5, "b": 2})
     'beta=0.5, b=2'
 

@@ -13,7 +13,7 @@ from rdiff import table
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate, Estimates
 from rdiff.export import Exports
-from rdiff.grids import label
+from rdiff.sweeps.grids import label
 
 _NUMBERS = ("mean", "stderr", "dof", "error", "ess", "rhat", "bias")
 _TEXTS = ("observable", "cautions", "failed")
@@ -31,8 +31,7 @@ class Sweep(Exports):
 
     ```python
     >>> import rdiff
-    >>> from rdiff.sweep import sweep
-    >>> found = sweep({"beta": [0.5, 1.0]}, {"y2": lambda y: y[1]}, law="exact")
+    >>> found = rdiff.sweep({"beta": [0.5, 1.0]}, {"y2": lambda y: y[1]}, law="exact")
     >>> found["beta"].tolist(), found.mean("y2").round(6).tolist()
     ([0.5, 1.0], [2.843612, 0.81406])
 
