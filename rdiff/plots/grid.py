@@ -8,7 +8,7 @@ import numpy as np
 from rdiff.errors import InputError
 from rdiff.estimate import t_quantile
 from rdiff.plots.figure import SMALL, label, matplotlib, save
-from rdiff.sweep_result import Sweep
+from rdiff.sweeps.result import Sweep
 
 _MARKERS = ("o", "s", "^", "v")
 
