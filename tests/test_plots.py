@@ -193,3 +193,14 @@ def test_bias(tmp_path, drawn):
     (figure,) = drawn
     # The bias of E Y2 at beta = 1, which `rdiff bench bias` prints.
     assert line(figure, "BridgeEuler").get_ydata() == pytest.approx([0.0487, 0.0975], abs=2e-4)
+
+
+def test_average_draws(tmp_path):
+    from click.testing import CliRunner
+
+    from rdiff.cli.average import average
+
+    words = ["--chains", "64", "--horizon", "50", "--observable", "y2", "--json"]
+    plain, with_plot = (CliRunner().invoke(average, [*words, *more]) for more in ([], ["--plot", str(tmp_path / "run.png")]))
+    assert plain.exit_code == with_plot.exit_code == 0 and (tmp_path / "run.png").stat().st_size > 10_000
+    assert plain.stdout == with_plot.stdout  # a picture changes no number

@@ -11,8 +11,9 @@ from rdiff.cli.failure import INTERRUPTED
 SOLVERS = {"bridge-heun": "BridgeHeun", "bridge-euler": "BridgeEuler", "projected-euler": "ProjectedEuler"}
 
 EXAMPLE = """\b
-Example:
+Examples:
   rdiff average --beta 1 --observable y2 --observable "y1*y2" --dt 0.05 --horizon 400
+  rdiff average --beta 0.5 --observable y2 --plot run.png
 """
 
 
@@ -31,13 +32,14 @@ Example:
 @common.seed_option
 @common.level_option
 @common.x64_option
+@click.option("--plot", type=common.OutFile(".png", ".pdf", ".svg"), help="Draw how the means settle to a .png, .pdf or .svg.")
 @common.json_option
 @common.out_option
 @click.pass_context
 def average(
     ctx: click.Context, beta: float, b: int, observables: tuple[str, ...], solver: str, dt: float, chains: int,
     horizon: float, burn_in: float | None, rtol: float | None, atol: float | None, y0: tuple[float, ...] | None,
-    bias: bool, seed: int, level: float, x64: bool, as_json: bool, out: Path | None,
+    bias: bool, seed: int, level: float, x64: bool, plot: Path | None, as_json: bool, out: Path | None,
 ) -> Any:  # fmt: skip
     """Stationary means E h(Y) by simulation.
 
@@ -47,8 +49,11 @@ def average(
     import jax.numpy as jnp
 
     import rdiff
+    from rdiff import plots
     from rdiff.averages import Interrupted
 
+    if plot is not None:
+        plots.matplotlib()  # missing: said before the work, not after it
     with common.running(x64):
         process = rdiff.JSQDiffusion(beta, b)
         h = common.parse_observables(observables, b + 1)
@@ -58,12 +63,15 @@ def average(
                 process, h, key=seed, dt=dt, chains=chains, horizon=horizon, burn_in=burn_in,
                 solver=getattr(rdiff, SOLVERS[solver])(), rtol=rtol, atol=atol, bias=bias,
                 y0=y0, dtype=jnp.float64 if x64 else None,
-                progress=common.on_terminal(),
+                progress=common.on_terminal(), draws=plot is not None,
             )  # fmt: skip
         except Interrupted as stop:
             if stop.partial is None:
                 raise
             found, interrupted = stop.partial, True
+        drawable = all(estimate.draws is not None for estimate in found.values())  # not when stopped at once
+        if plot is not None and (drawable or not interrupted):
+            plots.diagnostics(plot, found, level, title=f"$\\beta = {beta:g}$, $b = {b}$")
 
         used = {name: value for estimate in found.values() for name, value in estimate.settings}
         result = {

@@ -36,13 +36,13 @@ def diagnostics(
             raise InputError(f"{name!r} has no means of stretches to draw: run long_run_average(..., draws=True)")
     figure = matplotlib()(figsize=(8.0, 0.8 + 2.1 * len(estimates)), layout="constrained")
     axes = figure.subplots(len(estimates), 2, squeeze=False)
+    axes[0, 0].set_title("running mean", **SMALL)
+    axes[0, 1].set_title("means of stretches", **SMALL)
     for row, (name, estimate) in zip(axes, estimates.items(), strict=True):
         _running(row[0], name, estimate, level)
         _stretches(row[1], estimate, level)
     for axis in axes[-1]:
         axis.set_xlabel("stretch of the run")
-    axes[0, 0].set_title("running mean", **SMALL)
-    axes[0, 1].set_title("means of stretches", **SMALL)
     if title:
         figure.suptitle(title)
     save(figure, file)
@@ -65,10 +65,10 @@ def _stretches(axis: Any, estimate: Estimate, level: float) -> None:
     axis.errorbar(stretch, draws.mean(axis=0), _half(draws, level), fmt="o", color="black", markersize=2.5, elinewidth=0.7)
     axis.axhline(float(estimate.mean), color="0.45", linestyle="--", linewidth=1.0)
     rhat = float(estimate.rhat)
-    axis.annotate(
-        "" if np.isnan(rhat) else f"R-hat {rhat:.3f}", (0.98, 0.95), xycoords="axes fraction", ha="right", va="top", **SMALL
-    )
+    if not np.isnan(rhat):
+        axis.set_title(f"means of stretches, R-hat {rhat:.3f}", **SMALL)
     label(axis, None, None)
+    axis.margins(x=0.03)
 
 
 def _half(draws: np.ndarray, level: float) -> np.ndarray:

@@ -74,7 +74,7 @@ def marginals(file: str | os.PathLike[str], laws: Mapping[str, Any], title: str 
     axes[1].set_ylim(0, 1.2 * top if top else None)  # the density of Y2 is infinite at 0
     axes[2].set_yscale("log")
     axes[2].set_ylim(1e-6, 1.5)
-    label(axes[2], "$x$", "tail of coordinate 2")
+    label(axes[2], "$x$", "$P(Y_2 > x)$, $P(X_2 > x)$")
     axes[0].legend(frameon=False, **SMALL)
     if title:
         figure.suptitle(title)
