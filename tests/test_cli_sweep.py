@@ -123,3 +123,11 @@ def test_bad_grid_files(tmp_path):
         path.write_text(text)
         refused(run("sweep", path), said)
     refused(run("sweep", tmp_path / "none.toml"), "does not exist")
+
+
+def test_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "sweep.png"
+    assert found("sweep", "--beta", "0.5,1,2", "--exact", "--plot", file)["rows"] and file.stat().st_size > 10_000
+    for words, seen in ((["--beta", "0.5,1", "--b", "1,2"], "beta, b"), ([], "none")):
+        refused(run("sweep", "--exact", *words, "--plot", file), f"the one parameter that varies, got {seen}")

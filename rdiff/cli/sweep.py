@@ -65,6 +65,7 @@ def _axis(name: str, what: str) -> Any:
 @click.option("--batch", type=click.IntRange(1), help="Points that run at once.  [default: what suits the device]")
 @click.option("--checkpoint", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds between two in --out.")
 @click.option("--save", type=SAVED, help="Also write the result to a .csv, .npz or .json file.")
+@click.option("--plot", type=common.OutFile(".png", ".pdf", ".svg"), help="Draw the means to a .png, .pdf or .svg.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The same seed, the same numbers.  [default: 0]")
 @common.level_option
 @common.x64_option
@@ -72,8 +73,8 @@ def _axis(name: str, what: str) -> Any:
 @click.pass_context
 def sweep(
     ctx: click.Context, file: str | None, observables: tuple[str, ...], paired: bool, exact: bool, same: bool,
-    out: Path | None, shard: str | None, batch: int | None, checkpoint: float, save: Path | None, seed: int | None,
-    level: float, x64: bool, as_json: bool, **axes: list[Any] | None,
+    out: Path | None, shard: str | None, batch: int | None, checkpoint: float, save: Path | None, plot: Path | None,
+    seed: int | None, level: float, x64: bool, as_json: bool, **axes: list[Any] | None,
 ) -> int:  # fmt: skip
     """Stationary means along a grid of parameters.
 
@@ -82,6 +83,7 @@ def sweep(
     """
     import jax.numpy as jnp
 
+    from rdiff import plots
     from rdiff.sweeps.grids import read_toml
     from rdiff.sweeps.sweep import SweepInterrupted
     from rdiff.sweeps.sweep import sweep as run
@@ -94,6 +96,13 @@ def sweep(
         h = common.parse_observables(texts, max(min(places, default=1), 0) + 1)
         law = "exact" if exact or said.get("exact") else "simulated"
         options = {name: grid.pop(name)[0] for name in METHOD if len(grid.get(name, ())) == 1 and law == "simulated"}
+        if plot is not None:
+            plots.matplotlib()  # missing: said before the work, not after it
+            varying = [name for name, values in grid.items() if len(values) > 1]
+            if len(varying) != 1:
+                raise click.UsageError(
+                    f"--plot draws along the one parameter that varies, got {', '.join(varying) or 'none'}", ctx
+                )
         interrupted = False
         try:
             found = run(
@@ -103,6 +112,8 @@ def sweep(
             )  # fmt: skip
         except SweepInterrupted as stop:
             found, interrupted = stop.partial, True
+        if plot is not None and len(found) > 1:
+            plots.sweep(plot, found, level=level)
         _show(ctx, found, level, as_json, save, interrupted)
     return INTERRUPTED if interrupted else _code(found)
 
