@@ -109,6 +109,8 @@ def _json(path: Path) -> Any:
     told = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(told, dict) or "schema" not in told:
         raise ValueError("no object with a schema")
+    if not isinstance(told.get("settings", {}), dict):
+        raise ValueError("its settings are no object")
     if not any(rows_of(told, name) and name in parts_of(told) for name in ("results", "rows", "paths")):
         raise ValueError("no rows")
     if told.get("command") == "path":

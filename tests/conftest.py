@@ -1,9 +1,14 @@
 """Strict arithmetic for every test: a dtype or a rank that changes by accident is an error. Two host devices."""
 
+import signal
+
 import jax
 import pytest
 
 import rdiff
+
+# Started in the background of a shell a process ignores Ctrl-C, and so would the processes that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 rdiff.use_all_cores(2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -90,7 +90,7 @@ def test_a_damaged_point_is_not_there(store, harm, caplog):
     path = store.folder / "points" / "one.json"
     path.write_bytes(harm(path.read_bytes()))
     assert store.read("one") is None
-    assert len(caplog.records) == 1 and "damaged: that point is computed again" in caplog.text
+    assert len(caplog.records) == 1 and "damaged: that point is not done" in caplog.text
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.9, 0.99])
@@ -174,3 +174,10 @@ def test_files_are_plain_json(store):
 def test_a_hash_is_of_the_values():
     assert digest({"a": [1, 2.5], "b": "x"}) == digest({"b": "x", "a": (1.0, 2.5)})
     assert len({digest(x) for x in ({"a": 1}, {"a": "1"}, {"a": True}, {"a": None}, {"a": [1]}, {"b": 1})}) == 6
+
+
+def test_the_file_of_another_point_is_not_taken_for_it(store, caplog):
+    store.write("one", {"beta": 0.5}, FOUND)
+    path = store.folder / "points" / "one.json"
+    path.with_name("two.json").write_bytes(path.read_bytes())
+    assert store.read("two") is None and "damaged" in caplog.text and store.read("one") is not None

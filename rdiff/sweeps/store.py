@@ -99,9 +99,9 @@ class Store:
         """What was found at the point of that name, None when it is not done."""
         path = self.folder / "points" / f"{name}.json"
         record = _load(path) if path.exists() else None
-        if record is None:
+        if record is None or record.get("point") != name:  # damaged, or a copy of another point's file
             if path.exists():
-                logger.warning("%s is damaged: that point is computed again", path)
+                logger.warning("%s is damaged: that point is not done", path)
             return None
         if record["failed"] is not None:
             return str(record["failed"])
@@ -111,7 +111,7 @@ class Store:
         """Keep what was found at a point; whether that worked. What did not is told once, and the sweep goes on."""
         failed = found if isinstance(found, str) else None
         estimates = [] if isinstance(found, str) else [_plain(estimate) for estimate in found.values()]
-        record = {"values": dict(values), "failed": failed, "estimates": estimates}
+        record = {"point": name, "values": dict(values), "failed": failed, "estimates": estimates}
         return self._try(self.folder / "points" / f"{name}.json", _dump(record))
 
     def has(self, name: str) -> bool:
