@@ -6,7 +6,7 @@ large, and sampled ones mostly where their errors are small.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,26 @@ _DEGREE = 4  # of an extrapolation, at most
 _ROUGH = 0.05  # of log |value|: what a plain power law leaves out
 _NEXT = 3.0  # the coefficient supposed of the first term left out, relative to the values
 _MANY = 5  # n, from which on exact values carry a second correction of the slope
+
+
+_EARLY = 0.6  # of beta^3/(3 sqrt(n))
+_BEYOND = 0.01  # of P(Y2 > sqrt(n))
+
+
+def too_small(n: int, beta: float, tail: Any = None) -> str:
+    """Why n is not large enough for a series in n^{-1/2} at this beta; "" where it is. `tail`: x -> P(Y2 > x).
+
+    P(Q_1 = n) is about its limit times exp(-beta^3/(3 sqrt(n))), which is no few terms of a series while the exponent is not
+    small; and X_2 <= sqrt(n), which Y_2 is not.
+    """
+    exponent = beta**3 / (3 * math.sqrt(n))
+    if exponent > _EARLY:
+        least = 10 ** math.ceil(math.log10((beta**3 / 3 / _EARLY) ** 2))
+        factor = f"exp(-beta^3/(3 sqrt(n))) is {math.exp(-exponent):.2g}"
+        return f"n = {n} is not large against beta: {factor}, not near 1 before n = {least:g}"
+    if tail is not None and tail(math.sqrt(n)) > _BEYOND:
+        return f"n = {n} is not large against 1/beta^2: P(Y2 > sqrt(n)), where X2 cannot be, is {tail(math.sqrt(n)):.2g}"
+    return ""
 
 
 class Series(NamedTuple):

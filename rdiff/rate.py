@@ -12,6 +12,7 @@ from rdiff.checks import failures
 from rdiff.compare import Comparison, same_system
 from rdiff.errors import InputError, integer, positive
 from rdiff.estimate import notes as cautions
+from rdiff.expansion import too_small
 from rdiff.functionals import Observable, by_name
 from rdiff.limit.law import StationaryLaw
 from rdiff.models import JSQDiffusion
@@ -20,7 +21,7 @@ from rdiff.progress import Done
 from rdiff.provenance import provenance
 from rdiff.queue.chain import JSQQueue
 from rdiff.queue.exact import ExactQueueLaw
-from rdiff.queue.simulate import SimulatedQueueLaw
+from rdiff.queue.simulate import MOST_SERVERS, SimulatedQueueLaw
 from rdiff.queue.truncation import affordable
 from rdiff.study import Rate, RateRow, fit
 
@@ -77,7 +78,9 @@ def rate(
     notes = [*(getattr(Y, "notes", None) or ()), *_ceiling(Y, sizes, b)]
 
     def study() -> Rate:
-        fits = {name: fit([row for row in rows if row.observable == name], constant.get(name)) for name in observables}
+        early = too_small(rows[-1].n, beta, getattr(Y, "tail", None) if b else None)
+        along = {name: [row for row in rows if row.observable == name] for name in observables}
+        fits = {name: fit(along[name], constant.get(name), early) for name in observables}
         said = tuple(dict.fromkeys([*notes, *_coarse(rows)]))
         made = (("method", method), *provenance(key if any(row.stderr for row in rows) else None))
         return Rate(float(beta), int(b), tuple(rows), fits, said, isinstance(h, Mapping), made)
@@ -166,6 +169,12 @@ def _law(
             tol = affordable(queue, _TOLS, most, memory)
     if method == "exact" or tol is not None:
         return queue.exact(tol=tol or _TOLS[-1], memory=memory)
+    if queue.n > MOST_SERVERS:
+        raise InputError(
+            f"n = {queue.n}: no exact law fits (it keeps {states:.2g} states and {memory:g} GiB at most), and a simulation has "
+            f"{MOST_SERVERS} servers at most; by then the gap is C(h)/sqrt(n) to several digits, C(h) from "
+            "rdiff.StationaryLaw(model).constant(h) or `rdiff exact --constant`"
+        )
     return queue.simulate(key=jax.random.fold_in(root_key(key), queue.n % 2**32), chains=chains, horizon=horizon)
 
 

@@ -1,13 +1,14 @@
 """`stein_factors`: the Stein factors of the queue along n beside the limit's."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rdiff import table
-from rdiff.errors import InputError
+from rdiff.errors import InputError, integer
 from rdiff.estimate import plain
 from rdiff.export import Exports
 from rdiff.functionals import by_name
@@ -78,8 +79,10 @@ def stein_factors(
     n; for h = y2 they are over the states that carry the mass, or in mean, or divided by 1 + x1 + x2, while over all states
     they grow like sqrt(n).
 
-    **Arguments:** `n`, the numbers of servers; `beta`; `b`; `h`, or a dict of them; `over`, "box", "all", "weighted" or
-    "mean", and `mass`, of the box: see `ExactQueueLaw.stein_factors`; `memory`, GiB, of an exact law.
+    A difference that needs a state beyond the edge of the lattice does not exist, and counts as 0.
+
+    **Arguments:** `n`, the numbers of servers, increasing; `beta`; `b`; `h`, or a dict of them; `over`, "box", "all",
+    "weighted" or "mean", and `mass`, of the box: see `ExactQueueLaw.stein_factors`; `memory`, GiB, of an exact law.
 
     **Raises:** `InputError` for what the exact laws refuse. **Warns:** `AccuracyWarning` where h is not smooth enough for the
     limit's f.
@@ -96,6 +99,9 @@ def stein_factors(
     asked(over, mass, b)
     if np.ndim(n) != 1 or not len(sizes := list(n)):
         raise InputError(f"n must be a list of numbers of servers, got {n!r}: for instance [16, 64, 256]")
+    sizes = [integer("n", size, 1, "the number of servers") for size in sizes]
+    if any(one >= other for one, other in itertools.pairwise(sizes)):
+        raise InputError(f"n must be numbers of servers in increasing order, each once, got {sizes}")
     queue: dict[str, dict[int, dict[str, float]]] = {name: {} for name in observables}
     for size in sizes:
         law = JSQQueue(size, b, beta=beta).exact(memory=memory)

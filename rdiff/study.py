@@ -13,6 +13,7 @@ from rdiff.estimate import Estimate, plain
 from rdiff.expansion import NOTHING, Fitted, Series, limit, power, unresolved
 from rdiff.export import Exports
 
+_SET_IN = 0.5  # of the gap: what the refined approximation leaves of it where the series has set in
 _CLEAR = 1e-3, 1e-5  # of a number: smaller errors are not shown beside it, or not even by its digits
 
 
@@ -199,8 +200,11 @@ class Rate(Exports):
         return found if self.several else next(iter(found.values()))
 
 
-def fit(rows: Sequence[RateRow], constant: Estimate | None) -> RateFit:
-    """The fits to the rows of one observable along n; `constant`, C(h), where the limit knows it."""
+def fit(rows: Sequence[RateRow], constant: Estimate | None, early: str = "") -> RateFit:
+    """The fits to the rows of one observable along n; `constant`, C(h), where the limit knows it.
+
+    `early`: why the largest n is not large, if so. Then a series is fitted only where C(h) says that it has set in.
+    """
     ns, first = np.array([row.n for row in rows]), rows[0]
     own = np.diag([row.prelimit_stderr**2 for row in rows])
     covariance, error = own + first.limit_stderr**2, np.array([row.error for row in rows])
@@ -210,6 +214,12 @@ def fit(rows: Sequence[RateRow], constant: Estimate | None) -> RateFit:
     queue = Series(ns, np.array([row.prelimit for row in rows]), own, np.array([row.prelimit_error for row in rows]))
     notes = [] if constant is None else list(constant.cautions)
     why = unresolved(gaps)
+    last = rows[-1]
+    if early and not abs(last.refined_gap) < _SET_IN * abs(last.gap) + 3 * last.stderr:
+        notes.append(f"no series in n^(-1/2) is fitted: {early}")
+        gap = NOTHING if why else power(gaps, 0)
+        target = Fitted(first.limit, first.limit_stderr, first.limit_error, 0)
+        return RateFit(first.observable, gap, NOTHING, known, NOTHING, NOTHING, target, NOTHING, tuple(notes))
     if len(ns) < 3:
         notes.append("one n gives no slope" if len(ns) == 1 else "two n give no corrected slope: at least three are needed")
     if why:

@@ -164,6 +164,17 @@ def test_the_wrong_policy_of_another_simulator_is_named():
     assert result.exit_code == 0 and "the policy is not JSQ" in result.stdout and "with replacement" in result.stdout
 
 
+def test_a_long_run_is_announced_and_ends_at_ctrl_c(monkeypatch):
+    from rdiff.queue.elimination import Elimination
+
+    def stopped(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Elimination, "excursions", stopped)
+    result = run("queue", "exact", "--n", 300, "--b", 3, "--beta", 1)
+    assert result.exit_code == 130 and "3.49e+08 states take about 2" in result.stderr and "interrupted" in result.stderr
+
+
 def test_interrupted(monkeypatch, tmp_path):
     real = engine.run
 
@@ -201,7 +212,11 @@ def test_interrupted_while_the_samples_are_made(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("args", "words"), [
     ("exact --beta 1", ["--n"]),
     ("exact --n 4", ["--beta", "--lam"]),
-    ("exact --n 4 --beta 1 --lam 0.5", ["--beta", "--lam"]),
+    ("exact --n 4 --beta 1 --lam 0.5", ["--beta and --lam are one parameter"]),
+    ("exact --n 25 --beta 0.5 --alpha 400", ["n^alpha must have a double"]),
+    ("exact --n 25 --beta 1e-300", ["lam must be below 1"]),
+    ("exact --n 4 --beta 1 --observable 1/y2", ["inf at the state (0, 0): it must be finite"]),
+    ("exact --n 1 --b 1000 --beta 0.5", ["too deep", "--window auto"]),
     ("exact --n 4 --beta 2", ["n must exceed beta^2 = 4"]),
     ("exact --n 4 --beta 3 --alpha 0.75", ["n^alpha"]),
     ("exact --n 0 --beta 1", ["n must be at least 1"]),
@@ -213,7 +228,7 @@ def test_interrupted_while_the_samples_are_made(monkeypatch, tmp_path):
     ("exact --n 4 --beta nan", ["beta must be"]),
     ("exact --n 4 --lam 1", ["lam must be below 1"]),
     ("exact --n 4 --beta 1 --alpha -0.5", ["alpha must not be negative"]),
-    ("exact --n 300 --b 4 --beta 1", ["states", "GiB", "a window fits", "window=11"]),
+    ("exact --n 300 --b 4 --beta 1", ["states", "GiB", "a window fits", "--window 11", "--window auto"]),
     ("exact --n 1000000000 --beta 1", ["GiB", "too many servers"]),
     ("exact --n 100 --b 2 --beta 1 --memory 0.0001", ["states", "GiB"]),
     ("exact --n 4 --beta 1 --memory 0", ["memory"]),

@@ -97,8 +97,9 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
 @pytest.mark.parametrize(("args", "words"), [
     (["--n", "100,25"], ["increase"]), (["--n", "25,25"], ["increase"]), (["--n", "25,100.5"], ["100.5", "whole numbers"]),
     (["--n", ""], ["whole numbers"]), (["--n", "1,25"], ["beta"]), (["--n", "-4"], ["n", "at least 1"]),
-    (["--beta", "-1"], ["beta"]), (["--beta", 9], ["beta"]), (["--b", "-1"], ["b"]), (["--observable", "y9"], ["y9"]),
-    (["--observable", "log(y2)"], ["log(y2)"]), (["--method", "guess"], ["guess"]), (["--states", 0], ["states"]),
+    (["--beta", "-1"], ["beta"]), (["--beta", 9], ["beta"]), (["--b", "-1"], ["b must be at least 0"]),
+    (["--observable", "y9"], ["y9"]), (["--observable", "log(y2)"], ["log(y2)"]), (["--method", "guess"], ["guess"]),
+    (["--states", 0], ["states"]),
     (["--method", "exact", "--chains", 8], ["--chains"]), (["--chains", 1], ["chains"]), (["--plot", "rate.txt"], [".png"]),
     (["--method", "exact", "--n", "3000", "--b", 3, "--beta", 0.1], ["states"]),
 ])  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 import rdiff
 from rdiff.distances import programme
-from rdiff.distances.along import Distances, distance, richardson
+from rdiff.distances.along import Distances, distance
 from rdiff.distances.between import Distance, distance_between
 from rdiff.distances.continuum import Continuum
 from rdiff.distances.lattice import Lattice
@@ -214,19 +214,31 @@ def test_programmes_with_known_answers():
     assert programme.two(axis, axis, same - same)[0] == 0
 
 
-def test_richardson():
-    ns = [20, 50, 170, 400]
-    found, error = richardson(ns, [5 - 2 / math.sqrt(n) + 3 / n for n in ns])
-    assert abs(found - 5) < 1e-12 and error == pytest.approx(3 / math.sqrt(170 * 400))
-    assert richardson([7], [1.0]) is None
-    assert richardson([4, 16], [1.5, 1.25]) == (1.0, math.inf)
+def test_the_errors_of_the_limits_hold(along):
+    for few in ([16, 64], [64, 256], [16, 64, 256], [64, 256, 1024]):
+        limits = Distances(row for row in along if row.n in few).limits
+        for name, truth in (("d_M2", KNOWN_LIMIT), ("ks_1", MEAN_Y2), ("w1_2", -C_Y2)):
+            value, error = limits[name]
+            assert abs(value - truth) < error + 5e-4, (few, name)
+
+
+def test_no_limit_where_n_is_not_large():
+    found = distance([30, 60], beta=5.0)
+    assert found.limits["ks_1"] is None and all(pair is None or pair[0] > pair[1] for pair in found.limits.values())
+    said = " ".join(found.notes())
+    assert "no limit of W1 of X1, KS of X1" in said and "n = 60 is not large against beta" in said and "two n" in said
+    found = distance([4, 9, 16], beta=0.1)
+    assert not any(found.limits.values()) and "n = 16 is not large against 1/beta^2" in str(found)
 
 
 def test_results_print_pickle_and_become_json(pair):
     found = Distances([pair[2]])
     assert "1.9929" in str(found) and "+-" not in str(found)
     assert str(pair[2]) == str(found)
-    assert "spoils" in str(distance([16, 20], beta=0.25))
+    assert "there is no limit to be had" in str(distance([16, 20], beta=0.25))
+    assert "n = 16 is not large against 1/beta^2" in str(distance([16, 64], beta=1.0)) and "spoils" in str(
+        distance([16, 64], beta=1.0)
+    )
     again = pickle.loads(pickle.dumps(found))
     assert isinstance(again[0], Distance) and again.to_dict() == found.to_dict()
     y = np.array([0.4, 1.3])

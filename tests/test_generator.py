@@ -12,6 +12,7 @@ import pytest
 import rdiff
 from rdiff import generator
 from rdiff.generator import classical, prelimit
+from rdiff.generator.result import GeneratorComparison
 from rdiff.queue.chain import JSQQueue
 
 H = {"y1": lambda y: y[0], "y2": lambda y: y[1], "exp": lambda y: jnp.exp(-y[0] - y[1])}
@@ -159,6 +160,16 @@ def test_the_check_fails_when_a_law_is_not_what_it_says():
     X._kept = X._kept[::-1].copy()  # not a stationary law
     checks = generator.checks(X, Y, H, X.expect(H), Y.expect(H))
     assert not any(check.ok for check in checks)
+
+
+def test_an_error_as_large_as_the_terms_closes_nothing():
+    def made(error):
+        return GeneratorComparison("h", 4, 0.1, {"second order": 0.1, "remainder": 0.019}, error)
+
+    assert made(0.16).verdict == "not resolved" and not made(0.16).closes and "not resolved" in str(made(0.16))
+    assert made(0.001).verdict == "FAILS" and not made(0.001).closes
+    nothing = GeneratorComparison("h", 4, 1e-12, {"second order": 0.0}, 1e-10)  # 0 on both sides
+    assert nothing.closes and made(math.nan).verdict == "FAILS"
 
 
 def test_results_print_pickle_and_export():

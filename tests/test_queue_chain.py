@@ -122,6 +122,9 @@ def test_parameters():
     (dict(n=4, b=1, beta=1.0, alpha=math.nan), "alpha must be"),
     (dict(n=4, b=1, beta=1.0, alpha=0.0), "must exceed beta"),
     (dict(n=4, b=1, beta=1.0, lam=0.9, alpha=1.0), "contradict"),
+    (dict(n=25, b=1, beta=0.5, alpha=1e3), "must have a double"), (dict(n=25, b=1, lam=0.5, alpha=400), "must have a double"),
+    (dict(n=25, b=1, beta=1e-300), "is 1 to a double"), (dict(n=25, b=1, beta=0.5, alpha=50), "is 1 to a double"),
+    (dict(n=10**400, b=1, beta=1.0), "below 1e308"), (dict(n=10**400, b=1, beta=1.0, alpha=1), "below 1e308"),
 ])  # fmt: skip
 def test_bad_parameters(options, message):
     with pytest.raises(rdiff.InputError, match=message):

@@ -1,7 +1,9 @@
 """The exact law of the queue: against tables, closed forms, sparse LU, and itself."""
 
+import contextlib
 import math
 import pickle
+import time
 from fractions import Fraction
 
 import jax.numpy as jnp
@@ -11,6 +13,8 @@ import pytest
 import rdiff
 from rdiff.bench.queue import stationary_by_lu
 from rdiff.queue.chain import JSQQueue
+from rdiff.queue.space import Space
+from rdiff.queue.truncation import slow
 
 H = {"y1": lambda x: x[0], "y2": lambda x: x[1], "y1**2": lambda x: x[0] ** 2, "y1*y2": lambda x: x[0] * x[1],
      "y2**2": lambda x: x[1] ** 2, "exp": lambda x: jnp.exp(-x[0] - x[1]), "y2>1": lambda x: x[1] > 1}  # fmt: skip
@@ -75,6 +79,53 @@ def test_one_server_is_a_queue_with_one_line(b):
     states = {tuple(q): p for part in law.pieces() for q, p in zip(part[0].tolist(), part[1])}
     found = [states[(1,) * k + (0,) * (b + 1 - k)] for k in range(b + 2)]
     assert np.allclose(found, expected / expected.sum(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("b", [64, 90, 130])
+def test_a_long_line_of_one_server(b):
+    law = JSQQueue(1, b, lam=0.7).exact()
+    truth = 0.7 ** np.arange(b + 2) / (0.7 ** np.arange(b + 2)).sum()
+    levels = np.concatenate([states.sum(axis=1) for states, _ in law.pieces()])
+    chances = np.concatenate([weights for _, weights in law.pieces()])
+    assert np.abs(chances / truth[levels] - 1).max() < 1e-12
+
+
+@pytest.mark.parametrize("n, b", [(2, 40), (2, 45), (3, 31)])
+def test_long_buffers_agree_with_sparse_lu(n, b):
+    queue = JSQQueue(n, b, beta=0.5)
+    law, p = queue.exact(), stationary_by_lu(queue)
+    for i in range(b + 1):
+        assert law.marginal(i + 1) @ np.arange(n + 1) == pytest.approx(p @ queue.states()[:, i], abs=1e-12)
+
+
+def test_the_time_is_about_what_is_said():
+    from rdiff.queue.elimination import seconds
+
+    for n, b in ((2, 40), (20, 5), (3, 31), (1000, 1), (150, 2)):
+        law = JSQQueue(n, b, beta=0.5).exact(keep=True)
+        began = time.perf_counter()
+        law._solve(False)
+        took = time.perf_counter() - began
+        assert 1 / 20 < took / seconds(law.space) < 20
+
+
+def test_progress_and_a_word_before_a_long_run(monkeypatch):
+    quick = JSQQueue(300, 3, beta=1.0)
+    said = slow(quick, Space(300, 4, 0, 300))
+    assert "minutes" in said and 'window="auto"' not in said  # which would keep nearly as many here
+    assert 'window="auto" keeps' in slow(JSQQueue(400, 3, beta=4.0), Space(400, 4, 0, 400)) and not slow(quick, Space(9, 4))
+    shown = {}
+
+    @contextlib.contextmanager
+    def bar(wanted, what):
+        yield shown.setdefault(what, []).append
+
+    monkeypatch.setattr("rdiff.queue.exact.progress_bar", bar)
+    law = JSQQueue(30, 2, beta=1.0).exact(progress=True, keep=False)
+    law.expect(H["y2"])
+    for what in ("solving", "averaging"):
+        done, total = zip(*shown[what])
+        assert list(done) == sorted(set(done)) and len(done) == 31 and set(total) == {done[-1]} == {law.queue.size}
 
 
 @pytest.mark.parametrize("n, scaled", [(25, "0.25110889"), (100, "0.26957380"), (400, "0.27863165")])
@@ -211,7 +262,8 @@ def test_laws_and_results_pickle_and_compare():
     (64000, 1, {}, ["2.05e+09 states", "15.3 GiB", "a window fits", "window=11"]),
     (3000, 3, {}, ["3.39e+12 states", "a window fits"]), (100, 1, dict(memory=1e-7), ["even a window does not fit"]),
     (4, 1, dict(window="wide"), ["window must be"]), (4, 1, dict(cap=-1.0), ["X_2"]), (4, 1, dict(memory=0), ["GiB"]),
-    (400, 1, dict(beta=19.0), ["1e-357"]),
+    (400, 1, dict(beta=19.0), ["1e-357"]), (1, 1000, dict(beta=0.5), ["too deep", "for n = 1, b up to 499", "a window fits"]),
+    (10**20, 1, {}, ["far too many servers"]),
 ])  # fmt: skip
 def test_refusals(n, b, options, words):
     options = dict(options)

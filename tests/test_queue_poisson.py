@@ -183,6 +183,9 @@ def test_the_table():
 
 def test_bad_input():
     law = JSQQueue(25, 1, beta=1.0).exact()
+    for sizes in ([16, 16], [64, 16]):
+        with pytest.raises(rdiff.InputError, match="increasing order, each once"):
+            stein_factors(sizes, beta=1.0, h=Y2)
     with pytest.raises(rdiff.InputError, match=r"inf at the state \(0, 0\)"):
         law.poisson(lambda x: 1 / (x[0] + x[1]))
     with pytest.raises(rdiff.InputError, match="at least one observable"):

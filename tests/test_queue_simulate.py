@@ -170,7 +170,9 @@ def test_the_chain_lowers_for_gpu_and_tpu():
     (dict(chains=1), "chains must be at least 2"), (dict(horizon=0.0), "horizon must be"), (dict(burn_in=-1.0), "burn_in must"),
     (dict(horizon=1e-3), "shorter than one event"), (dict(start=(3, 4)), "n >= Q_1"), (dict(start=(3,)), "shape"),
     (dict(start=(3.5, 1)), "n >= Q_1"), (dict(policy="best"), "policy must be one of"), (dict(key="a"), "key must be"),
-    (dict(policy=lambda q, n: (0.7, 0.7)), "chances of sum 1"), (dict(policy=policies.PowerOf(5)), "cannot be drawn"),
+    (dict(policy=lambda q, n: (0.7, 0.7)), "chances of sum 1"),
+    (dict(policy=lambda q, n: 1), "2 chances, one a level, got 1"), (dict(policy=[1]), "policy must be one of"),
+    (dict(policy=policies.PowerOf(5)), "cannot be drawn"),
     (dict(dtype="int8"), "dtype must be"), (dict(chunk=0), "chunk must be"),
 ])  # fmt: skip
 def test_bad_options(options, message):
@@ -194,7 +196,28 @@ def test_the_benchmark_runs(monkeypatch):
         raise ImportError
 
     monkeypatch.setattr(bench, "numba_loop", missing)
+    monkeypatch.setattr(bench, "ciw_simulation", lambda queue: missing())
     sizes = dict(exact=((50, 1, None, 60.0), (50, 1, "auto", 60.0)), superlu_n=40, n=10, b=2, chains=16, horizon=20.0, repeat=1)
     result = bench.run(**sizes)
-    assert [row["kind"] for row in result["rows"]] == ["exact", "exact", "superlu", "simulate"]
-    assert all(row["value"] > 0 for row in result["rows"]) and "superlu b=1 n=40" in rdiff.table.text(bench.table(result)[0])
+    assert [row["kind"] for row in result["rows"]] == ["exact", "exact", "superlu", *["simulate"] * 3]
+    assert all(row["value"] > 0 for row in result["rows"][:4]) and result["rows"][4]["value"] is None
+    text = rdiff.table.text(bench.table(result)[0])
+    assert "superlu b=1 n=40" in text and "numba is not installed" in text and "simulate ciw: ciw is not installed" in text
+
+
+def test_the_queue_in_ciw_is_this_queue():
+    pytest.importorskip("ciw")
+    queue = JSQQueue(10, 3, beta=1.0)
+    simulation = bench.ciw_simulation(queue)
+    simulation.simulate_until_max_time(8000.0)
+    stays = [r.exit_date - r.arrival_date for r in simulation.get_all_records() if r.node > 1]
+    law = queue.exact()  # Little: the customers present over the arrivals accepted
+    customers = law.expect(lambda x: math.sqrt(10) * (math.sqrt(10) - x[0] + x[1] + x[2] + x[3])).mean
+    assert np.mean(stays) == pytest.approx(customers / (queue.arrivals * (1 - law.blocking)), rel=0.03)
+
+
+def test_a_policy_that_was_asked_for_is_named():
+    queue = JSQQueue(10, 2, beta=1.0)
+    for policy, name in (("join-idle-queue", "join-idle-queue"), (policies.PowerOf(3, True), "power-of-3 with replacement")):
+        causes = [c.cause for c in queue.simulate(key=2, chains=64, horizon=500.0, policy=policy).checks() if c.ok is False]
+        assert causes and set(causes) == {f"the policy simulated is {name}, not JSQ"}

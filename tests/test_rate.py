@@ -97,6 +97,27 @@ def test_jumps_have_no_constant():
     assert any("jumps" in note for note in found.notes())
 
 
+@pytest.mark.parametrize(("beta", "ns", "word"), [
+    (5.0, [26, 50, 101, 203], "against beta"), (0.02, [2, 3, 5], "against 1/beta^2")
+])  # fmt: skip
+def test_no_series_is_fitted_before_it_sets_in(beta, ns, word):
+    found = rate(ns, beta=beta, h={"y2": Y2, "exp": lambda y: jnp.exp(-y[0] - y[1])})
+    fit = found.fits["y2"]
+    missing = (fit.corrected, fit.constant_fitted, fit.refined, fit.limit_fitted)
+    assert all(math.isnan(one.value) for one in missing) and math.isfinite(fit.raw.value) and math.isfinite(fit.constant.value)
+    assert any("no series" in note and word in note and "y2" in note for note in found.notes())
+    other = found.fits["exp"]
+    if beta == 5.0:  # of the bulk, where few wait: its series has set in
+        assert abs(other.constant_fitted.value - other.constant.value) < 3e-4
+    else:
+        assert math.isnan(other.constant_fitted.value)
+
+
+def test_a_number_of_servers_beyond_all_methods():
+    with pytest.raises(InputError, match=r"no exact law fits .* a simulation has 1048576 servers at most"):
+        rate([10**20], beta=1.0, h=Y2)
+
+
 def test_few_n():
     one, two = rate([100], beta=1.0, h=Y2), rate([25, 100], beta=1.0, h=Y2)
     assert math.isnan(one.slope) and math.isnan(one.fits["h"].constant_fitted.value) and "no slope" in one.notes()[0]

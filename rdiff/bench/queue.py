@@ -1,4 +1,4 @@
-"""`rdiff bench queue`: the exact law against sparse LU, and the simulated chain against a loop in numba on all cores."""
+"""`rdiff bench queue`: the exact law against sparse LU, and the simulated chain against a loop in numba and against Ciw."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,8 @@ def run(
     (b = 1); `n`, `b`, `chains`, `horizon` of the simulation; `repeat`: each is the best of so many.
 
     **Returns:** rows "exact" (ratio: to the most seconds wanted), "superlu" (ratio: its time to the elimination's) and
-    "simulate" (events, idle ticks of the clock included, of rdiff and of numba; ratio: to numba).
+    "simulate" (events, idle ticks of the clock included, of rdiff, of numba and of Ciw; ratio: rdiff's rate to this one).
+    A peer that is not installed has no value, and a `note`.
     """
     repeat = 3 * repeat if full else repeat
     say = watch(progress)
@@ -54,10 +55,11 @@ def table(result: dict[str, Any]) -> list[Any]:
     return [
         tables.build(
             ["measurement", "value", "unit", "ratio"],
-            [[row["name"], row["value"], row["unit"], "-" if row["ratio"] is None else f"{row['ratio']:.3g}"]
-             for row in result["rows"]],
+            [[row["name"], "-" if row["value"] is None else row["value"], row["unit"],
+              "-" if row["ratio"] is None else f"{row['ratio']:.3g}"] for row in result["rows"]],
             "The queue at beta = 1",
-            ["ratio: exact, to the time allowed; superlu, its time to the elimination's; simulate, to numba on all cores"],
+            ["ratio: exact, to the time allowed; superlu, its time to the elimination's; simulate, rdiff to it",
+             *(f"{row['name']}: {row['note']}" for row in result["rows"] if row.get("note"))],
         )
     ]  # fmt: skip
 
@@ -93,20 +95,57 @@ def _simulations(queue: JSQQueue, chains: int, horizon: float, repeat: int) -> l
     laws = [queue.simulate(key=i, chains=chains, horizon=horizon, burn_in=1.0, chunk=4096) for i in range(repeat + 1)]
     events = chains * laws[0].clock * (horizon + 1)
     laws[-1].checks()  # compiles
-    rates = {"simulate rdiff": events / min(_best(lambda law=law: law.checks(), 1) for law in laws[:-1])}
+    ours = events / min(_best(lambda law=law: law.checks(), 1) for law in laws[:-1])
+    rates: dict[str, float | None] = {"simulate rdiff": ours}
+    rates["simulate numba"] = _numba(queue, chains, int(laws[0].clock * horizon), repeat)
+    rates["simulate ciw"] = _ciw(queue, laws[0].clock)
+    return [
+        {"name": name, "value": rate, "unit": "events/s", "ratio": None if rate is None else ours / rate,
+         "kind": "simulate", "note": None if rate else f"{name.split()[1]} is not installed"}
+        for name, rate in rates.items()
+    ]  # fmt: skip
+
+
+def _numba(queue: JSQQueue, chains: int, steps: int, repeat: int) -> float | None:
+    """Events a second of the loop; None without numba."""
     try:
         loop = numba_loop()
     except ImportError:
-        loop = None
-    if loop is not None:
-        steps, each = int(laws[0].clock * horizon), max(1, chains // cores()) * cores()
-        total = queue.n + queue.arrivals
-        loop(0, each, 10, queue.n, queue.levels, queue.arrivals, total)
-        seconds = _best(lambda: loop(1, each, steps, queue.n, queue.levels, queue.arrivals, total), repeat)
-        rates["simulate numba"] = each * steps / seconds
-    numba = rates.get("simulate numba")
-    return [{"name": name, "value": rate, "unit": "events/s", "ratio": None if numba is None else rate / numba,
-             "kind": "simulate"} for name, rate in rates.items()]  # fmt: skip
+        return None
+    each, total = max(1, chains // cores()) * cores(), queue.n + queue.arrivals
+    loop(0, each, 10, queue.n, queue.levels, queue.arrivals, total)
+    return each * steps / _best(lambda: loop(1, each, steps, queue.n, queue.levels, queue.arrivals, total), repeat)
+
+
+def _ciw(queue: JSQQueue, clock: float, horizon: float = 20.0) -> float | None:
+    """Events a second of Ciw, on the clock that the others run by; None without it."""
+    try:
+        simulation = ciw_simulation(queue)
+    except ImportError:
+        return None
+    return clock * horizon / _best(lambda: simulation.simulate_until_max_time(horizon), 1)
+
+
+def ciw_simulation(queue: JSQQueue) -> Any:
+    """The queue in Ciw: a node that sends each arrival to the least loaded of n (who finds all of them full waits there).
+
+    Its `JoinShortestQueue` leaves out the customer in service; `LoadBalancing` counts it.
+    """
+    import importlib
+
+    ciw: Any = importlib.import_module("ciw")
+
+    n = queue.n
+    routers = [ciw.routing.LoadBalancing(destinations=list(range(2, n + 2))), *[ciw.routing.Leave()] * n]
+    network = ciw.create_network(
+        arrival_distributions=[ciw.dists.Exponential(queue.arrivals), *[None] * n],
+        service_distributions=[ciw.dists.Deterministic(0.0), *[ciw.dists.Exponential(1.0)] * n],
+        number_of_servers=[float("inf"), *[1] * n],
+        queue_capacities=[float("inf"), *[queue.b] * n],
+        routing=ciw.routing.NetworkRouting(routers=routers),
+    )
+    ciw.seed(0)
+    return ciw.Simulation(network)
 
 
 def numba_loop() -> Callable[..., np.ndarray]:

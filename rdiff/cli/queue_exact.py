@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rdiff.cli import common
-from rdiff.cli.queue_system import limit_of, queue_of, settings, system_options, title
+from rdiff.cli.queue_system import as_options, limit_of, queue_of, settings, system_options, title
 
 EXAMPLE = """\b
 Examples:
@@ -51,15 +51,24 @@ def exact(
     is checked for its sum, signs, and balance at every state; the queue's identities are printed.
     """
     from rdiff.checks import checks_table, failures
+    from rdiff.errors import InputError
+    from rdiff.queue.truncation import plan, slow
 
     if plot is not None:
         from rdiff import plots
 
         plots.matplotlib()  # missing: said before the work, not after it
-    with common.running():
+    with common.running() as said:
         queue = queue_of(ctx)
         h = common.parse_observables(observables, queue.levels)
-        law = queue.exact(window=window, cap=cap, tol=tol, memory=memory)
+        try:
+            long = slow(queue, plan(queue, window, cap, memory, tol))
+        except InputError as refused:
+            raise InputError(as_options(str(refused))) from None
+        if long and not common.quiet():
+            click.echo(f"note: {as_options(long)}", err=True)  # before the work, not after it
+        law = queue.exact(window=window, cap=cap, tol=tol, memory=memory, progress=common.on_terminal())
+        said.pop(long, None)
         found, checks = law.expect(h), law.checks()
         unused = ("level", "ess", "rhat", "bias")
         rows = [{k: v for k, v in row.items() if k not in unused} for row in found.to_dict()]

@@ -73,6 +73,7 @@ def simulate(
 
     from rdiff.averages import Interrupted
     from rdiff.checks import checks_table, failures
+    from rdiff.queue.policies import called
     from rdiff.queue.write import write_occupancy
 
     rule = _policy(ctx, policy, d, replacement)
@@ -116,10 +117,10 @@ def simulate(
             "samples": samples,
             "interrupted": interrupted,
         }
-        tables = [found.table(level, title=title(f"Simulated queue ({_called(rule, policy)})", queue))]
+        tables = [found.table(level, title=title(f"Simulated queue ({called(rule)})", queue))]
         tables += [checks_table(checks)] if checks else []
         if checks and policy != "jsq":
-            notes.insert(0, f"the identities are those of join-the-shortest-queue, which {policy} need not fulfil")
+            notes.insert(0, f"the identities are those of join-the-shortest-queue, which {called(rule)} need not fulfil")
         notes = [*failures(checks), *found.notes(), *notes]
         if interrupted:
             notes.append("interrupted: the table shows what was reached" + ", and no samples were written" * (out is not None))
@@ -136,11 +137,6 @@ def _policy(ctx: click.Context, name: str, d: int | None, replacement: bool) -> 
     if d is not None or replacement:
         raise click.UsageError(f"--{'replacement' if d is None else 'd'} is for --policy power-of-d", ctx)
     return {"jsq": policies.jsq, "join-idle-queue": policies.join_idle_queue, "idle-one-first": policies.idle_one_first}[name]
-
-
-def _called(rule: Any, policy: str) -> str:
-    d = getattr(rule, "d", None)
-    return policy if d is None else f"power-of-{d}" + " with replacement" * rule.replacement
 
 
 def _fits(law: Any, every: float) -> None:

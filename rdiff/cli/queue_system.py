@@ -1,5 +1,6 @@
 """Which queue: the options that `rdiff queue exact` and `rdiff queue simulate` share."""
 
+import re
 from typing import Any
 
 import click
@@ -21,8 +22,14 @@ def queue_of(ctx: click.Context) -> Any:
 
     n, b, beta, lam, alpha = (ctx.params[name] for name in ("n", "b", "beta", "lam", "alpha"))
     if (beta is None) == (lam is None):
-        raise click.UsageError("one of --beta and --lam is needed: lambda = 1 - beta/n^alpha", ctx)
+        what = "one of --beta and --lam is needed" if beta is None else "--beta and --lam are one parameter, give one of them"
+        raise click.UsageError(f"{what}: lambda = 1 - beta/n^alpha", ctx)
     return rdiff.JSQQueue(n, b, beta, lam, alpha)
+
+
+def as_options(message: str) -> str:
+    """What the library says, with options for its arguments: --window auto for window="auto"."""
+    return re.sub(r'\b(window|cap|tol|memory)="?([\w.+-]*\w)"?', r"--\1 \2", message)
 
 
 def settings(ctx: click.Context, queue: Any, **more: Any) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def rate(
     """
     from rdiff import plots
     from rdiff.averages import Interrupted
+    from rdiff.models import JSQDiffusion
     from rdiff.progress import progress_bar
     from rdiff.rate import rate
 
@@ -64,6 +65,7 @@ def rate(
     method = "simulated" if typed else method
     simulation: dict[str, Any] = {**SIMULATION, **typed}
     with common.running() as said, progress_bar(common.on_terminal(), what="solving") as show:
+        JSQDiffusion(beta, b)  # beta and b are refused before observables that this b lacks
         h = common.parse_observables(observables or (OBSERVABLES if b else WITHOUT_BUFFER), b + 1)
         queues: dict[str, Any] = {"beta": beta, "b": b, "method": method, "states": states, "memory": memory, "key": seed}
         interrupted = False

@@ -2,8 +2,10 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from rdiff import table
 from rdiff.averages import Interrupted
@@ -11,6 +13,7 @@ from rdiff.distances.between import Distance, distance_between
 from rdiff.distances.continuum import Continuum
 from rdiff.errors import InputError, integer
 from rdiff.estimate import plain
+from rdiff.expansion import Series, limit, too_small
 from rdiff.export import Exports
 from rdiff.limit.law import StationaryLaw
 from rdiff.models import JSQDiffusion
@@ -18,30 +21,51 @@ from rdiff.progress import Done
 from rdiff.queue.chain import JSQQueue
 
 _POINTS = 3  # of an extrapolation
-_BEYOND = 0.01
+_LATTICE = ("d_M1", "w1_2")  # where the lattice of X_2 shows
+
+_HEADS = {"d_M2": "d_M2", "d_M1": "d_M1", "w1_1": "W1 of X1", "w1_2": "W1 of X2", "ks_1": "KS of X1", "ks_2": "KS of X2"}
 
 
 class Distances(Exports, tuple[Distance, ...]):
     """Distances of one system along n, a tuple of them; prints as a table of sqrt(n) times each distance.
 
-    `limits` has the limit of sqrt(n) times each as n grows, by Richardson extrapolation in n^{-1/2}: the polynomial through the
-    last three n, with the difference to that through the last two as its error; None for fewer than two n. The density of Y2
-    is infinite at 0, where the lattice of X_2 shows at smaller powers of n: KS of X_2 has no limit (P(X_2 = 0) falls too
-    slowly), and the error of W_1 of X_2 and of d_{M_1} is the whole step from the last n to the limit.
+    `limits` has the limit of sqrt(n) times each as n grows, by Richardson extrapolation in n^{-1/2} from the last three n, with
+    its error (`rdiff.expansion.limit`); None for fewer than two n, for a largest n that is not large against 1/beta^2, and
+    where the error is as large as the limit. The density of Y2 is infinite at 0, where the lattice of X_2 shows at smaller
+    powers of n: KS of X_2 has no limit (P(X_2 = 0) falls too slowly), and the error of W_1 of X_2 and of d_{M_1} is at least
+    the whole step from the last n to the limit.
     """
 
     @property
     def limits(self) -> dict[str, tuple[float, float] | None]:
         """(limit, error) by name: d_M2, d_M1, w1_1, w1_2, ks_1."""
-        ns = [row.n for row in self]
         found: dict[str, tuple[float, float] | None] = {}
         for name, values in self.scaled().items():
-            limit = richardson(ns, values)
-            if limit is not None and name in ("d_M1", "w1_2") and self[0].b:
-                limit = limit[0], max(limit[1], abs(limit[0] - values[-1]))
-            if name != "ks_2":
-                found[name] = limit
+            if name == "ks_2":
+                continue
+            value, error = self._limit(name, values)
+            found[name] = (value, error) if value > error and not self._beyond else None  # False for NaN
         return found
+
+    def _limit(self, name: str, values: list[float]) -> tuple[float, float]:
+        rows, missing = self[-_POINTS:], {"d_M2": "error_M2", "d_M1": "error_M1"}
+        errors = [math.sqrt(row.n) * getattr(row, missing[name]) if name in missing else 0.0 for row in rows]
+        ns, exact = np.array([row.n for row in rows]), np.zeros((len(rows), len(rows)))
+        fitted = limit(Series(ns, np.array(values[-_POINTS:]), exact, np.array(errors)))
+        step = abs(fitted.value - values[-1]) if name in _LATTICE and self[0].b else 0.0
+        return fitted.value, max(fitted.error, step)
+
+    @property
+    def _early(self) -> dict[int, str]:
+        """The n that are not large, of those that a limit is found from, and why."""
+        tail = StationaryLaw(JSQDiffusion(self[0].beta)).tail if self and self[0].b else None
+        found = {row.n: too_small(row.n, row.beta, tail) for row in self[-_POINTS:]}
+        return {n: why for n, why in found.items() if why}
+
+    @property
+    def _beyond(self) -> bool:
+        """Whether the queue is too small for much of Y_2 even at the largest n."""
+        return bool(self) and "P(Y2" in self._early.get(self[-1].n, "")
 
     def scaled(self) -> dict[str, list[float]]:
         """sqrt(n) times each distance, by name, along n."""
@@ -58,7 +82,6 @@ class Distances(Exports, tuple[Distance, ...]):
 
     def table(self, title: str | None = None) -> Any:
         """The `rich` table: everything times sqrt(n)."""
-        heads = {"d_M2": "d_M2", "d_M1": "d_M1", "w1_1": "W1 of X1", "w1_2": "W1 of X2", "ks_1": "KS of X1", "ks_2": "KS of X2"}
         scaled, limits = self.scaled(), self.limits
         rows = [
             [str(row.n), *(f"{values[k]:.4f}" for values in scaled.values()), f"{math.sqrt(row.n) * row.error_M2:.0e}"]
@@ -67,8 +90,8 @@ class Distances(Exports, tuple[Distance, ...]):
         found = [limits.get(name) for name in scaled]
         if any(found):
             rows.append(["limit", *("-" if x is None else f"{x[0]:.4f}" for x in found), ""])
-            rows.append(["+-", *("-" if x is None or math.isinf(x[1]) else f"{x[1]:.0e}" for x in found), ""])
-        columns = ["n", *(heads[name] for name in scaled), "d_M2 may lack"]
+            rows.append(["+-", *("-" if x is None else f"{x[1]:.0e}" for x in found), ""])
+        columns = ["n", *(_HEADS[name] for name in scaled), "d_M2 may lack"]
         return table.build(columns, rows, title or "sqrt(n) times the distances between the queue and its limit")
 
     def notes(self) -> list[str]:
@@ -79,18 +102,19 @@ class Distances(Exports, tuple[Distance, ...]):
             said.append(f"both contain the sum of E X_i over i >= 3 (at most {further:.1e} of d_M2), which are 0 for Y")
         extrapolated = any(self.limits.values())
         if extrapolated:
-            said.append("limit: Richardson extrapolation in n^(-1/2), +- the change from two points to three")
+            said.append("limit: Richardson extrapolation in n^(-1/2) from the last three n; +-: the last term or the next")
+            if len(self) == 2:
+                said.append("two n give no sign of the next term: the +- rests on the size supposed of it; take a third n")
+        missing = [name for name, found in self.limits.items() if found is None]
+        if len(self) > 1 and missing and not self._beyond:
+            said.append(f"no limit of {', '.join(_HEADS[name] for name in missing)}: its error is as large; take larger n")
         if self and self[0].b:
             said.append("sqrt(n) KS of X2 has no limit: the density of Y2 is infinite at 0, and there the lattice of X2 shows")
             if extrapolated:
                 said.append("for the same reason the +- of W1 of X2 and of d_M1 is the step from the last n to the limit")
-            tail = StationaryLaw(JSQDiffusion(self[0].beta)).tail
-            few = [str(row.n) for row in self[-_POINTS:] if tail(math.sqrt(row.n)) > _BEYOND]
-            if few and extrapolated:
-                said.append(
-                    f"at n = {', '.join(few)} P(Y2 > sqrt(n)), where X2 cannot be, is above {_BEYOND:g}: that is no power of "
-                    "n^(-1/2) and spoils the extrapolation; take larger n"
-                )
+        if len(self) > 1:
+            what = "there is no limit to be had from it" if self._beyond else "that spoils the extrapolation"
+            said += [f"{why}: {what}" for why in list(self._early.values())[-1:]]
         return said
 
     @property
@@ -131,41 +155,13 @@ def distance(
     if not sizes or any(n >= m for n, m in itertools.pairwise(sizes)):
         raise InputError(f"ns must be numbers of servers in increasing order, each once, got {sizes}")
     queues = [JSQQueue(n, b, beta=beta) for n in sizes]  # refused before any is solved
-    limit = Continuum(StationaryLaw(JSQDiffusion(beta, b)))
+    target = Continuum(StationaryLaw(JSQDiffusion(beta, b)))
     rows: list[Distance] = []
     try:
         for k, queue in enumerate(queues):
             if on_progress is not None:
                 on_progress(Done(k, len(queues)))
-            rows.append(distance_between(queue.exact(window="auto", cap="auto", memory=memory), limit))
+            rows.append(distance_between(queue.exact(window="auto", cap="auto", memory=memory), target))
     except KeyboardInterrupt:
         raise Interrupted(Distances(rows) if rows else None) from None  # pyright: ignore[reportArgumentType]
     return Distances(rows)
-
-
-def richardson(ns: Sequence[int], values: Sequence[float]) -> tuple[float, float] | None:
-    """The limit of values that are a series in n^{-1/2}: (limit, error); None for fewer than two.
-
-    The polynomial in n^{-1/2} through the last three, and its difference to the one through the last two.
-
-    ```python
-    >>> from rdiff.distances.along import richardson
-    >>> limit, error = richardson([4, 16, 64], [3.5, 2.625, 2.28125])
-    >>> print(f"{limit:.6f} {error:.6f}")
-    2.000000 0.062500
-
-    ```
-    """
-    if len(ns) < 2:
-        return None
-    at_zero = [_extrapolated(ns[-m:], values[-m:]) for m in (2, min(_POINTS, len(ns)))]
-    return at_zero[1], abs(at_zero[1] - at_zero[0]) if len(ns) > 2 else math.inf
-
-
-def _extrapolated(ns: Sequence[int], values: Sequence[float]) -> float:
-    """Lagrange's polynomial in n^{-1/2} at 0."""
-    x = [n**-0.5 for n in ns]
-    return sum(
-        v * math.prod(other / (other - here) for j, other in enumerate(x) if j != i)
-        for i, (here, v) in enumerate(zip(x, values))
-    )

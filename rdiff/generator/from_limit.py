@@ -22,6 +22,7 @@ from rdiff.queue.exact import ExactQueueLaw
 _MOST_STATES = 1e7  # that a check is worth: a second or two
 _ROUNDING = 1e-14
 _CAUSE = "the two laws do not belong together, or one of them is less accurate than it says"
+_VERDICTS = {"closes": (True, ""), "FAILS": (False, _CAUSE), "not resolved": (None, "")}
 
 
 def classical(X: ExactQueueLaw, Y: StationaryLaw, h: Any) -> Any:
@@ -90,7 +91,7 @@ def checks(X: Any, Y: Any, h: Any, left: Any, right: Any) -> list[Check]:
         (name,) = smooth
         left, right = {name: left}, {name: right}
     return [
-        Check(f"E_X[(G_Y - G_X) f], h = {c.name}", c.generator, c.direct, 0.0, math.nan, c.closes, "" if c.closes else _CAUSE)
+        Check(f"E_X[(G_Y - G_X) f], h = {c.name}", c.generator, c.direct, 0.0, math.nan, *_VERDICTS[c.verdict])
         for c in _compare(X, Y, smooth, left, right).values()
     ]
 

@@ -12,6 +12,8 @@ from rdiff.limit.law import StationaryLaw
 from rdiff.provenance import provenance
 from rdiff.queue.exact import ExactQueueLaw
 
+_SMALL, _NOTHING = 0.1, 1e-8  # errors that leave something to be seen: relative to the largest term, and in units of h
+
 
 @dataclasses.dataclass(frozen=True)
 class GeneratorComparison(Exports):
@@ -40,14 +42,22 @@ class GeneratorComparison(Exports):
 
     @property
     def closes(self) -> bool:
-        """Whether the residual is within the error."""
-        return bool(abs(self.residual) <= self.error)
+        """Whether the residual is within an error that is small enough to say so."""
+        return self.verdict == "closes"
+
+    @property
+    def verdict(self) -> str:
+        """In a word: "closes", "FAILS", or "not resolved" where the error is not small against the terms."""
+        if not abs(self.residual) <= self.error:
+            return "FAILS"
+        largest = max(abs(self.direct), *map(abs, self.terms.values()))
+        return "closes" if self.error <= max(_SMALL * largest, _NOTHING) else "not resolved"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         numbers = {key: plain(getattr(self, key)) for key in ("direct", "generator", "residual", "error")}
         terms = {name: plain(value) for name, value in self.terms.items()}
-        return {"observable": self.name, "n": self.n, **numbers, "closes": self.closes, "terms": terms}
+        return {"observable": self.name, "n": self.n, **numbers, "closes": self.closes, "verdict": self.verdict, "terms": terms}
 
     def _shown(self) -> tuple[list[Any], list[str]]:
         return GeneratorComparisons({self.name: self})._shown()
@@ -63,11 +73,12 @@ class GeneratorComparisons(Exports, dict[str, GeneratorComparison]):
     def table(self, title: str | None = None) -> Any:
         """The `rich` table that `print` shows as text."""
         names = list(next(iter(self.values())).terms) if self else []
+        values = {name: [c.direct, *(c.terms[term] for term in names)] for name, c in self.items()}
         rows = [
-            [name, f"{c.direct:.9f}", *(f"{c.terms[term]:.9f}" for term in names), f"{c.residual:.0e}", f"{c.error:.0e}"]
+            [name, *(f"{x:.9f}" for x in values[name]), f"{c.residual:.0e}", f"{c.error:.0e}", c.verdict]
             for name, c in self.items()
         ]
-        return table.build(["observable", "difference", *names, "residual", "error"], rows, title)
+        return table.build(["observable", "difference", *names, "residual", "error", "verdict"], rows, title)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -17,11 +17,10 @@ class Balance:
     def __init__(self, space: Space, arrivals: float):
         self.space, self.arrivals = space, arrivals
         inner = space.inner
-        radix = (space.n + 1) ** np.arange(inner.shape[1], dtype=np.int64)
-        keys = -(inner @ radix)  # ascending, by the order of the states
+        block = Space(space.n, max(space.levels - 1, 1), space.first)
         self._columns = np.ascontiguousarray(inner.T, dtype=np.float64)
-        self._risen = [_places(keys, keys - step) for step in radix[1:]]
-        self._fallen = [_places(keys, keys + step) for step in radix[1:]]
+        self._risen = [_neighbours(block, inner, i, 1) for i in range(1, inner.shape[1])]
+        self._fallen = [_neighbours(block, inner, i, -1) for i in range(1, inner.shape[1])]
         self._above = np.zeros(0)
 
     def residual(self, level: int, v: np.ndarray) -> float:
@@ -50,7 +49,10 @@ class Balance:
         return float(np.max(np.abs(into - out) / (np.maximum(out, into) + _TINY)))
 
 
-def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where each key is, beyond the end where it is not."""
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, place, len(keys))
+def _neighbours(block: Space, q: np.ndarray, i: int, step: int) -> np.ndarray:
+    """Where each state stands with one more or less at a level, beyond the end where it is none."""
+    if step > 0:
+        exists = q[:, i] < q[:, i - 1]
+    else:
+        exists = q[:, i] > (q[:, i + 1] if i + 1 < q.shape[1] else 0)
+    return np.where(exists, np.arange(len(q)) + block.shift(q, i, step), len(q))

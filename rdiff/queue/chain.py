@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rdiff.errors import InputError, integer, positive, real
+from rdiff.errors import InputError, positive, real
 from rdiff.queue.policies import Policy, jsq
 from rdiff.queue.space import Space
-from rdiff.queue.system import System
+from rdiff.queue.system import System, below_one, servers
 
 _MOST_STATES = 5_000_000  # of a sparse generator
 
@@ -68,7 +68,7 @@ class JSQQueue:
                 "b = inf has infinitely many states: take a finite b; levels beyond the third are empty but for a share "
                 "of time of about exp(-2 beta sqrt(n))"
             )
-        scaled = system.beta if alpha == 0.5 else float(f"{system.n**alpha * (1 - system.lam):.14g}")
+        scaled = system.beta if alpha == 0.5 else float(f"{_power(system.n, alpha) * (1 - system.lam):.14g}")
         beta = scaled if beta is None else float(beta)
         for name, value in zip(("n", "b", "beta", "lam", "alpha"), (system.n, int(system.b), beta, system.lam, alpha)):
             object.__setattr__(self, name, value)
@@ -123,15 +123,14 @@ class JSQQueue:
         from scipy.sparse import coo_array
 
         q = self.states()
-        radix = (self.n + 1) ** np.arange(self.levels, dtype=np.int64)
-        keys = -(q @ radix)  # ascending, by the order of the states
+        space = Space(self.n, self.levels)
         here = np.arange(len(q))
         rows, columns, values = [], [], []
         for sign, moves in zip((1, -1), rates(tuple(q.T), self.n, self.arrivals, policy)):
             for i, rate in enumerate(moves):
                 rate = np.broadcast_to(np.asarray(rate, np.float64), here.shape)
                 some = rate > 0
-                target = np.searchsorted(keys, keys[some] - sign * radix[i])
+                target = here[some] + space.shift(q[some], i, sign)
                 rows += [here[some], here[some]]
                 columns += [target, here[some]]
                 values += [rate[some], -rate[some]]
@@ -139,17 +138,18 @@ class JSQQueue:
         return coo_array(entries, shape=(len(q), len(q))).tocsr()
 
     def exact(
-        self, *, window: Any = None, cap: Any = None, tol: float | None = None, memory: float = 2.0, keep: bool | None = None
-    ) -> Any:
+        self, *, window: Any = None, cap: Any = None, tol: float | None = None, memory: float = 2.0,
+        keep: bool | None = None, progress: bool = False,
+    ) -> Any:  # fmt: skip
         """The stationary law of X, exact; see `rdiff.queue.exact.ExactQueueLaw`.
 
         **Arguments:** `window`: keep X_1 <= window; `cap`: keep X_2 + ... + X_{b+1} <= cap; "auto" for either sets both so
         that what is cut off is below rounding, or with `tol` of about that probability. `memory`, GiB, that it may use;
-        `keep`, whether to keep the law there.
+        `keep`, whether to keep the law there; `progress`, a bar on stderr.
         """
         from rdiff.queue.exact import ExactQueueLaw
 
-        return ExactQueueLaw(self, window=window, cap=cap, tol=tol, memory=memory, keep=keep)
+        return ExactQueueLaw(self, window=window, cap=cap, tol=tol, memory=memory, keep=keep, progress=progress)
 
     def simulate(self, *, key: Any = 0, chains: int = 64, horizon: float = 1e3, burn_in: Any = None, **options: Any) -> Any:
         """The stationary law of X by simulation of the chain itself; see `rdiff.queue.simulate.SimulatedQueueLaw`."""
@@ -166,11 +166,18 @@ def _system(n: Any, b: Any, beta: Any, lam: Any, alpha: Any) -> tuple[System, fl
         return System.of(n, b, beta, lam), alpha
     if beta is not None:
         beta = float(positive("beta", beta, "with beta <= 0 (lam >= 1) there is no limit to compare with"))
-        n = integer("n", n, 1, "the number of servers")
-        load = 1 - beta / n**alpha
+        n = servers(n)
+        load = below_one(1 - beta / _power(n, alpha), beta)
         if load <= 0:
             raise InputError(f"n^alpha must exceed beta = {beta:g}, got n = {n}, alpha = {alpha:g}: lam must be positive")
         if lam is not None and not math.isclose(float(lam), load, rel_tol=1e-9):
             raise InputError(f"beta = {beta:g} and lam = {lam} contradict each other at n = {n}, alpha = {alpha:g}: give one")
         lam = load
     return System.of(n, b, None, lam), alpha
+
+
+def _power(n: int, alpha: float) -> float:
+    try:
+        return float(n) ** alpha
+    except OverflowError:
+        raise InputError(f"n^alpha must have a double, got n = {n}, alpha = {alpha:g}: lam = 1 - beta/n^alpha") from None

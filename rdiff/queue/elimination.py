@@ -21,6 +21,23 @@ from scipy.linalg.lapack import dgttrs, dpttrf  # pyright: ignore[reportAttribut
 from rdiff.queue.space import Space
 
 _SHORTEST = 3  # unknowns that scipy's LAPACK wrapper takes
+_CALL, _ENTRY, _ROW = 1.5e-5, 5e-8, 1.5e-9  # seconds: a nested block; a state in one; and there for each row beside
+
+
+def seconds(space: Space) -> float:
+    """About how long an elimination of `space` takes.
+
+    Like the number of states, but where levels are many and servers few: the blocks nest as deep as there are levels, and all
+    rows of the blocks around them are carried along.
+    """
+    blocks, states, total = np.ones(space.n + 1), space.sizes[1], 0.0
+    cost = _ENTRY + _ROW * space.levels
+    for k in range(2, space.levels):
+        total += _CALL * blocks.sum() + cost * states.sum()  # the gates of the level before
+        blocks = 1 + np.append(np.cumsum(blocks[::-1])[::-1][:-1], 0)  # a block of one state has none inside
+        states = space.sizes[k] + np.cumsum(states[::-1])[::-1]
+    outer = slice(space.top + 1)
+    return total + float(_CALL * blocks[outer].sum() + cost * states[outer].sum())
 
 
 class Elimination:
@@ -55,7 +72,7 @@ class Elimination:
 
     def _solve(self, k: int, low: int, rows: np.ndarray) -> np.ndarray:
         """x of x M = c for each of `rows`, (rows, states), in the block of k inner levels from `low` on."""
-        if k == 0:
+        if k == 0 or low == self.space.n:  # one state
             return rows / (self.arrivals + low)
         if k == 1:
             return self._solve_line(low, rows)

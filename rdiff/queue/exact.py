@@ -1,6 +1,7 @@
 """The exact stationary law of the queue at finite n."""
 
 import dataclasses
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,13 +12,15 @@ from rdiff.checks import Check, failures, queue_identities
 from rdiff.errors import InputError, integer
 from rdiff.estimate import Estimate, Estimates
 from rdiff.functionals import by_name
+from rdiff.progress import Done, progress_bar
 from rdiff.provenance import provenance
 from rdiff.queue.balance import Balance
 from rdiff.queue.elimination import Elimination
 from rdiff.queue.law import QueueLaw
 from rdiff.queue.observe import evaluate_padded
-from rdiff.queue.truncation import GIB, lost_above, plan
+from rdiff.queue.truncation import GIB, lost_above, plan, slow
 
+_log = logging.getLogger(__name__)
 CHUNK = 1 << 16
 _UNBALANCED = 1e-10
 _CUT = "the window or cap cuts off states that matter here: take a wider one"
@@ -33,7 +36,8 @@ class ExactQueueLaw(QueueLaw):
 
     **Arguments:** a `JSQQueue`; `window`: keep X_1 <= window; `cap`: keep X_2 + ... + X_{b+1} <= cap; "auto" for either sets
     both so that what is cut off is below rounding, or has about the probability `tol`, which alone stands for "auto";
-    `memory`, GiB; `keep`: whether to hold the law in memory (default: when half of `memory` does).
+    `memory`, GiB; `keep`: whether to hold the law in memory (default: when half of `memory` does);
+    `progress`: a bar on stderr.
 
     **Attributes:** `n`, `b`, `beta`, `lam`, `alpha`; `blocking`, P(Q_{b+1} = n); `residual`, the largest relative error of
     local balance; `outside`, an upper estimate of the probability cut off; `notes`.
@@ -54,10 +58,12 @@ class ExactQueueLaw(QueueLaw):
 
     def __init__(
         self, queue: Any, *, window: Any = None, cap: Any = None, tol: float | None = None, memory: float = 2.0,
-        keep: bool | None = None,
+        keep: bool | None = None, progress: bool = False,
     ) -> None:  # fmt: skip
-        self.queue = queue
+        self.queue, self.progress = queue, progress
         self.space = plan(queue, window, cap, memory, tol)
+        if said := slow(queue, self.space):
+            _log.warning(said)
         self._kept: np.ndarray | None = None
         self._solve(8 * self.space.count <= memory * GIB / 2 if keep is None else keep)
         self._verify()
@@ -126,7 +132,8 @@ class ExactQueueLaw(QueueLaw):
 
     def stein_factors(self, h: Any, mass: float = 0.9999, *, over: str = "box") -> dict[str, float]:
         """The Stein factors of the prelimit: "f1", "f2", "f11", "f12", "f22", the scaled differences |Delta_i f|/delta and
-        |Delta_i Delta_j f|/delta^2 of the lattice's f, delta = 1/sqrt(n), at the states where they exist.
+        |Delta_i Delta_j f|/delta^2 of the lattice's f, delta = 1/sqrt(n), at the states where they exist; one that needs a
+        state beyond the edge counts as 0.
 
         **Arguments:** `over`: "box", the largest over the box of marginal quantiles that carries at least `mass`, as
         `StationaryLaw.stein_factors`; "all", over all states; "weighted", over all, each divided by 1 + x1 + x2; "mean", E.
@@ -165,7 +172,7 @@ class ExactQueueLaw(QueueLaw):
     def _levels(self) -> Iterator[tuple[int, np.ndarray]]:
         """pi of each outer level, in one order or the other."""
         if self._kept is None:
-            for level, v in Elimination(self.space, self.queue.arrivals).excursions():
+            for level, v in self._excursions("averaging"):
                 yield level, self._scales[level] * v
             return
         sizes = self.space.sizes[self.space.levels - 1]
@@ -173,6 +180,15 @@ class ExactQueueLaw(QueueLaw):
         for level in range(self.space.top + 1):
             yield level, self._kept[start : start + int(sizes[level])]
             start += int(sizes[level])
+
+    def _excursions(self, what: str) -> Iterator[tuple[int, np.ndarray]]:
+        """One pass of the elimination, watched."""
+        done = 0
+        with progress_bar(self.progress, what=what) as show:
+            for level, v in Elimination(self.space, self.queue.arrivals).excursions():
+                yield level, v
+                done += len(v)
+                show(Done(done, int(self.space.count)))
 
     def _solve(self, keep: bool) -> None:
         """The pass that scales the levels, takes the moments of the checks, and sees to local balance."""
@@ -190,7 +206,7 @@ class ExactQueueLaw(QueueLaw):
         balance = Balance(space, arrivals)
         self.residual, least = 0.0, math.inf
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            for level, v in Elimination(space, arrivals).excursions():
+            for level, v in self._excursions("solving"):
                 moments[level] = v @ features[: len(v)]
                 gates[level], least = v[0], min(least, float(v.min()))
                 self.residual = max(self.residual, balance.residual(level, v))

@@ -66,5 +66,5 @@ def _values(name: str, h: Callable, states: np.ndarray, points: Any) -> np.ndarr
     if not np.isfinite(array).all():
         k = int(np.flatnonzero(~np.isfinite(array))[0])
         state = ", ".join(f"{x:.6g}" for x in states[k])
-        raise InputError(f"observable {name} is {array[k]} at the state ({state}), which is in the record")
+        raise InputError(f"observable {name} is {array[k]} at the state ({state}): it must be finite at every state")
     return array

@@ -148,7 +148,8 @@ def stein_factors(law: "ExactQueueLaw", f: LatticePoisson, over: str, mass: floa
             states = states[np.all(from_wall <= ends, axis=1)]
         size = 1 + law.queue.scaled(states)[:, :2].sum(axis=1)
         for name, along in names.items():
-            values = np.nan_to_num(np.abs(f.difference(states, *along)))
+            values = np.abs(f.difference(states, *along))
+            values[np.isnan(values)] = 0.0  # there is no such difference at this state
             if over == "mean":
                 found[name] += float(weights @ values)
                 continue

@@ -99,9 +99,25 @@ def policy_of(policy: str | Policy) -> Policy:
     """
     if callable(policy):
         return policy
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise InputError(f"policy must be one of {', '.join(POLICIES)}, or a function (q, n) -> chances, got {policy!r}")
     return POLICIES[policy]
+
+
+def called(policy: Policy) -> str:
+    """The name of a policy.
+
+    ```python
+    >>> from rdiff.queue.policies import PowerOf, called, join_idle_queue
+    >>> called(join_idle_queue), called(PowerOf(3, replacement=True))
+    ('join-idle-queue', 'power-of-3 with replacement')
+
+    ```
+    """
+    if isinstance(policy, PowerOf):
+        return f"power-of-{policy.d}" + " with replacement" * policy.replacement
+    known = [name for name, each in POLICIES.items() if each is policy]
+    return known[0] if known else getattr(policy, "__name__", repr(policy))
 
 
 def _pairs(q: Sequence[Any], n: Any) -> list[tuple[Any, Any]]:

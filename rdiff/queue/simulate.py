@@ -1,5 +1,6 @@
 """The queue simulated: its uniformised chain on the long-run engine, exact in law."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,13 +22,13 @@ from rdiff.progress import progress_bar
 from rdiff.provenance import provenance
 from rdiff.queue.chain import JSQQueue
 from rdiff.queue.law import QueueLaw
-from rdiff.queue.policies import Policy, policy_of
+from rdiff.queue.policies import Policy, called, jsq, policy_of
 from rdiff.queue.samples import Samples
 from rdiff.queue.uniformised import WORDS, QueueChain, resolution, snapshots
 from rdiff.queue.write import write_occupancy
 from rdiff.summary import summarise
 
-_MOST_SERVERS = 2**20  # a word then holds 2^11 values for each customer in service
+MOST_SERVERS = 2**20  # a word then holds 2^11 values for each customer in service
 
 
 class SimulatedQueueLaw(QueueLaw):
@@ -72,8 +73,8 @@ class SimulatedQueueLaw(QueueLaw):
             raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
         self.policy, self.noise = policy_of(policy), noise or Xoshiro()
         self.chunk = None if chunk is None else integer("chunk", chunk, 1)
-        if queue.n > _MOST_SERVERS:
-            raise InputError(f"n = {queue.n} is more than the {_MOST_SERVERS} servers that a random word of 32 bits resolves")
+        if queue.n > MOST_SERVERS:
+            raise InputError(f"n = {queue.n} is more than the {MOST_SERVERS} servers that a random word of 32 bits resolves")
         _check_policy(self.policy, queue)
         self.start = _starts(queue, start, self.chains)
         self._service, self._arrivals = resolution(queue)
@@ -105,7 +106,11 @@ class SimulatedQueueLaw(QueueLaw):
     def checks(self) -> list[Check]:
         """The queue's identities tested on this run, by the spread of the chains; other policies fail those of JSQ."""
         averages, levels = self._averages(), self.queue.levels
-        return queue_identities(self.n, self.lam, self.b, averages[:, :levels], averages[:, levels:])
+        checks = queue_identities(self.n, self.lam, self.b, averages[:, :levels], averages[:, levels:])
+        if self.policy is jsq:
+            return checks
+        cause = f"the policy simulated is {called(self.policy)}, not JSQ"
+        return [dataclasses.replace(check, cause=cause) if check.ok is False else check for check in checks]
 
     def record(self, every: float = 1.0, horizon: float | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Paths on a grid of times: times (rows,) from 0, the end of the burn-in, and occupancy (chains, rows, b + 1), int32.
@@ -192,6 +197,10 @@ def _starts(queue: JSQQueue, start: Any, chains: int) -> np.ndarray:
 def _check_policy(policy: Policy, queue: JSQQueue) -> None:
     """Chances between 0 and 1, on a state with room and on the full one."""
     for q in ([max(0, queue.n - 1), *[0] * queue.b], [queue.n] * queue.levels):
-        chances = np.asarray([float(chance) for chance in policy(tuple(q), queue.n)])
+        given = policy(tuple(q), queue.n)
+        try:
+            chances = np.asarray([float(chance) for chance in given])
+        except (TypeError, ValueError):
+            raise InputError(f"the policy must give {queue.levels} chances, one a level, got {given!r:.60} at {q}") from None
         if chances.shape != (queue.levels,) or np.any(chances < 0) or chances.sum() > 1 + 1e-9:
             raise InputError(f"the policy must give {queue.levels} chances of sum 1 at most, got {chances.tolist()} at {q}")

@@ -74,6 +74,12 @@ class Space:
         starts = zip(self._starts, np.moveaxis(np.where(kept[..., None], q, 0), -1, 0))
         return np.where(kept, sum(start[at] for start, at in starts), -1)
 
+    def shift(self, q: np.ndarray, i: int, step: int) -> np.ndarray:
+        """How far behind the states q, (states, levels), those with `step` more at the level of index i stand; where these are
+        states."""
+        start = self._starts[i]
+        return start[np.clip(q[:, i] + step, 0, len(start) - 1)] - start[q[:, i]]
+
     def at(self, level: int) -> np.ndarray:
         """The states with Q_levels = level: (states, levels)."""
         size = int(self.sizes[self.levels - 1][level])

@@ -33,7 +33,7 @@ class System:
         **Raises:** `InputError` when n is not a positive integer, b not an integer of at least 0 or infinite, neither
         or two contradicting of beta and lam are given, beta <= 0, lam outside (0, 1), or n <= beta^2.
         """
-        n = integer("n", n, 1, "the number of servers")
+        n = servers(n)
         b = _buffer(b)
         if beta is None and lam is None:
             raise InputError("beta or lam is missing: n and b alone do not say how loaded the queue is")
@@ -51,12 +51,29 @@ class System:
                 f"beta = {beta:g} and lam = {given:g} contradict each other at n = {n}: 1 - beta/sqrt(n) = "
                 f"{1 - beta / root:.10g}, not lam; give one of them"
             )
-        return cls(n, b, 1 - beta / root, beta)
+        return cls(n, b, below_one(1 - beta / root, beta), beta)
 
     @property
     def levels(self) -> int | None:
         """The number of levels Q_1..Q_{b+1}; None when the buffer is unlimited."""
         return None if math.isinf(self.b) else int(self.b) + 1
+
+
+def below_one(lam: float, beta: float) -> float:
+    """lam, unless it is 1 to a double."""
+    if lam >= 1:
+        raise InputError(
+            f"lam must be below 1: with beta = {beta:g} it is 1 to a double, and there is no stationary limit then"
+        )
+    return lam
+
+
+def servers(n: Any) -> int:
+    """n, an integer of at least 1 that has a double."""
+    n = integer("n", n, 1, "the number of servers")
+    if n >= 2**1023:
+        raise InputError("n must be a number of servers that has a double, below 1e308")
+    return n
 
 
 def _buffer(b: Any) -> int | float:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from rdiff.errors import InputError, positive, probability
+from rdiff.queue.elimination import seconds
 from rdiff.queue.space import Space
 
 GIB = 2.0**30
-_LONG = 1e9  # states: minutes
+_LONG, _LONGEST = 1e9, 600.0  # states, and seconds: minutes
+_DEEPEST = 500  # levels, which the elimination nests
+_SLOW = 30.0  # seconds that are announced
 _WORK = 160.0  # bytes for each state of the largest level
 _LIGHT = -260.0  # powers of ten
 _ROUNDING, _VANISHING = 44.0, 600.0  # the chance of k customers beyond one a server falls like k lam^k
@@ -23,7 +26,8 @@ def plan(queue: Any, window: Any, cap: Any, memory: float, tol: float | None = N
     **Raises:** `InputError` when they do not fit, with a window that would.
     """
     # Of the infinite server queue, whose number of customers has Poisson law.
-    busy = (queue.n * math.log(queue.arrivals) - queue.arrivals - math.lgamma(queue.n + 1)) / math.log(10)
+    idle = 1 - queue.lam
+    busy = (queue.n * (math.log1p(-idle) + idle) - math.log(2 * math.pi * queue.n) / 2) / math.log(10)
     if busy < _LIGHT:
         raise InputError(
             f"n = {queue.n}, lam = {queue.lam:.6g}: all servers are busy with a chance of about 1e{busy:.0f}, which has no "
@@ -46,24 +50,60 @@ def plan(queue: Any, window: Any, cap: Any, memory: float, tol: float | None = N
             f"n = {queue.n}, b = {queue.b}: a number for each value of Q_1 at each level takes {rows:.3g} GiB alone "
             f"(memory = {memory:g} GiB): far too many servers for an exact law"
         )
-    if space.block * _WORK <= memory * GIB and space.count <= _LONG:
+    if _fits(space, memory):
         return space
+    head = f"n = {queue.n}, b = {queue.b} has {space.count:.3g} states to keep, "
+    if space.block * _WORK <= memory * GIB and space.count <= _LONG:
+        head += (
+            f"at {space.levels} levels, which is too deep: levels are nested, so many cost more than their states, at most "
+            f"{_DEEPEST} and {_LONGEST / 60:g} minutes (for n = {queue.n}, b up to {_longest(queue.n, memory)}"
+        )
+    else:
+        head += (
+            f"whose law takes {8 * space.count / GIB:.3g} GiB and work on one level {space.block * _WORK / GIB:.3g} GiB "
+            f"(memory = {memory:g} GiB; at most {_LONG:.0e} states"
+        )
     w, c = _auto(queue)
     fitting = _space(queue, w, c)
-    fits = fitting.block * _WORK <= memory * GIB and fitting.count <= _LONG
+    if not _fits(fitting, memory):
+        raise InputError(f"{head}): even a window does not fit, as it keeps {fitting.count:.3g} states; take a smaller n or b")
     raise InputError(
-        f"n = {queue.n}, b = {queue.b} has {space.count:.3g} states to keep, whose law takes {8 * space.count / GIB:.3g} GiB "
-        f"and work on one level {space.block * _WORK / GIB:.3g} GiB (memory = {memory:g} GiB; at most {_LONG:.0e} states): "
-        f'{"a window fits" if fits else "even a window does not fit"}: exact(window={w:.4g}, cap={c:.4g}), or window="auto", '
-        f"keeps {fitting.count:.3g} states and loses less than rounding"
+        f'{head}): a window fits, window={w:.4g} and cap={c:.4g}, or window="auto", which keeps {fitting.count:.3g} states and '
+        "loses less than rounding"
     )
+
+
+def slow(queue: Any, space: Space) -> str:
+    """What to say before a long elimination; "" for a short one."""
+    needed, fitting = seconds(space), _space(queue, *_auto(queue))
+    if needed < _SLOW:
+        return ""
+    said = f"{space.count:.3g} states take about {needed / 60:.2g} minutes for each pass"
+    if fitting.count < space.count / 2:
+        said += f'; window="auto" keeps {fitting.count:.3g} of them and loses less than rounding'
+    return said
+
+
+def _fits(space: Space, memory: float) -> bool:
+    return (
+        space.block * _WORK <= memory * GIB and space.count <= _LONG and space.levels <= _DEEPEST and seconds(space) <= _LONGEST
+    )
+
+
+def _longest(n: int, memory: float) -> int:
+    """The longest buffer of n servers whose states all fit."""
+    least, most = 0, _DEEPEST
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if _fits(Space(n, middle + 1), memory) else (least, middle)
+    return least
 
 
 def affordable(queue: Any, tols: Iterable[float], states: float, memory: float) -> float | None:
     """The first of `tols` that an exact law can leave out when it keeps `states` states at most; None when none will do."""
     for tol in tols:
         space = _space(queue, *_auto(queue, tol))
-        if _rows(space) <= max(memory, 0.1) and space.count <= min(states, _LONG) and space.block * _WORK <= memory * GIB:
+        if _rows(space) <= max(memory, 0.1) and space.count <= states and _fits(space, memory):
             return tol
     return None
 
