@@ -19,7 +19,8 @@ import jax
 jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
 import numpy as np
 import rdiff
-from tests.test_layout import sums
+sys.path.insert(0, "tests")
+from test_layout import sums
 assert len(jax.devices()) == int(sys.argv[1])
 np.save(sys.argv[2], sums(600))
 """
