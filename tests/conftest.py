@@ -18,3 +18,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture
 def key() -> jax.Array:
     return jax.random.key(20230301)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_programs_are_left():
+    """Every compiled program holds memory maps, of which a process has 65530: the whole suite would run out of them."""
+    yield
+    jax.clear_caches()
