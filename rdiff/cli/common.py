@@ -62,7 +62,9 @@ class Numbers(click.ParamType):
 class Integers(click.ParamType):
     """Whole numbers with commas between them."""
 
-    name = "n,n,..."
+    def __init__(self, letter: str = "n", example: str = "16,64,256") -> None:
+        self.name = f"{letter},{letter},..."
+        self.example = example
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
         if isinstance(value, tuple):
@@ -70,7 +72,7 @@ class Integers(click.ParamType):
         try:
             return tuple(int(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} must be whole numbers with commas between them, such as 16,64,256", param, ctx)
+            self.fail(f"{value!r} must be whole numbers with commas between them, such as {self.example}", param, ctx)
 
 
 class Buffer(click.ParamType):

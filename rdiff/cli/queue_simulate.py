@@ -22,20 +22,6 @@ Examples:
 """
 
 
-class Levels(click.ParamType):
-    """Integers with commas between them."""
-
-    name = "q,q,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} must be integers with commas between them, such as 90,0", param, ctx)
-
-
 @click.command(epilog=EXAMPLE)
 @system_options
 @common.observable_option
@@ -47,7 +33,7 @@ class Levels(click.ParamType):
 @click.option("--chains", type=int, default=64, show_default=True, help="Independent queues, at least 2.")
 @click.option("--horizon", type=float, default=1000.0, show_default=True, help="Averaged time of each, in mean service times.")
 @click.option("--burn-in", type=float, help="Time dropped first.  [default: ten relaxation times]")
-@click.option("--start", type=Levels(), help="Q1,Q2,... at the start.  [default: n lambda busy, nobody waiting]")
+@click.option("--start", type=common.Integers("q", "90,0"), help="Q1,Q2,... first.  [default: n lambda busy, nobody waiting]")
 @click.option("--every", type=float, help="Time between the samples of --out.  [default: 1]")
 @common.seed_option
 @common.level_option
