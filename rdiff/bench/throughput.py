@@ -22,6 +22,7 @@ PEERS: dict[str, tuple[Callable[..., peers.Go], float, float]] = {
     "numba bridge-heun": (peers.numba_heun, EXACT, 8),
     "diffeqsolve bridge-heun": (partial(peers.diffeqsolve, noise=Threefry()), EXACT, 6),  # the noise of ReflectedTerm
     "diffeqsolve bridge-heun xoshiro": (partial(peers.diffeqsolve, noise=Xoshiro()), EXACT, 12),
+    "diffeqsolve projected": (peers.diffeqsolve_projected, PROJECTED, 3),
     "numpy projected": (peers.numpy_projected, PROJECTED, 6),
     "c ceiling": (peers.c_ceiling, EXACT, 60),
 }
