@@ -55,7 +55,7 @@ def test_the_generator_is_the_queue_event_by_event():
     assert np.abs(dense - expected).max() < 1e-15
 
 
-@pytest.mark.parametrize("policy", ALL, ids=str)
+@pytest.mark.parametrize("policy", ALL, ids=lambda policy: getattr(policy, "__name__", str(policy)))
 def test_policies_give_chances(policy):
     n, q = 7, JSQQueue(7, 2, lam=0.5).states()
     chances = np.stack([np.broadcast_to(np.asarray(p, float), len(q)) for p in policy(tuple(q.T), n)])
