@@ -20,6 +20,13 @@ def use_all_cores(count: int | None = None) -> int:
     **Arguments:** `count`: how many devices; default one a core this process may use.
     **Returns:** the number of host devices.
     **Raises:** `InputError` when JAX has started with another number: it is fixed at first use.
+
+    ```python
+    >>> import rdiff
+    >>> rdiff.use_all_cores()  # doctest: +SKIP
+    8
+
+    ```
     """
     count = len(os.sched_getaffinity(0)) if count is None and hasattr(os, "sched_getaffinity") else count
     count = count or os.cpu_count() or 1

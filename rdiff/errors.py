@@ -25,7 +25,15 @@ class InputError(ValueError):
 
 
 class AccuracyWarning(UserWarning):
-    """A number was computed but should not be trusted to the precision it prints."""
+    """A number was computed but should not be trusted to the precision it prints.
+
+    ```python
+    >>> import warnings, rdiff
+    >>> with warnings.catch_warnings():  # in a program that takes no doubtful number
+    ...     warnings.simplefilter("error", rdiff.AccuracyWarning)
+
+    ```
+    """
 
 
 def is_traced(*values: Any) -> bool:

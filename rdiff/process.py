@@ -19,6 +19,14 @@ class AbstractReflectedDiffusion(eqx.Module):
     """dY = drift(Y) dt + sigma(Y) dW + r dU in {n.y >= offset}, U growing only on the boundary.
 
     A pytree: `jit`, `vmap` over parameters and `grad` in them go through it.
+
+    ```python
+    >>> import rdiff
+    >>> Y = rdiff.JSQDiffusion(beta=1.0)
+    >>> isinstance(Y, rdiff.AbstractReflectedDiffusion), Y.dim, Y.noise_dim, Y.relaxation_time
+    (True, 2, 1, 5.5)
+
+    ```
     """
 
     drift: eqx.AbstractVar[Callable[[Float[Array, " dim"]], Float[Array, " dim"]]]

@@ -32,6 +32,14 @@ class SteinFactors(Exports):
 
     **Fields:** `queue`, by observable and n, and `limit`, by observable, the factors by name ("f1", "f2", "f11", "f12",
     "f22"); `beta`, `b`, `over`, `mass`; `made`, versions and device.
+
+    ```python
+    >>> import rdiff
+    >>> factors = rdiff.stein_factors([16, 64], beta=1.0, h=lambda y: y[1])
+    >>> round(factors.queue["h"][16]["f11"], 2), round(factors.limit["h"]["f11"], 2)
+    (1.54, 3.64)
+
+    ```
     """
 
     queue: dict[str, dict[int, dict[str, float]]]

@@ -113,6 +113,14 @@ class Rate(Exports):
     **Fields:** `beta`, `b`; `rows`, one `RateRow` for each n and observable, n by n; `fits`, a `RateFit` by observable;
     `remarks`: what the laws guessed or left out; `several`: whether a dict of observables was asked for;
     `made`: how it was made.
+
+    ```python
+    >>> import rdiff
+    >>> study = rdiff.rate([64, 256, 1024], beta=1.0, b=1, h=lambda y: y[1])
+    >>> study.ns, round(study.slope, 2), round(study.constant, 3)
+    ((64, 256, 1024), -0.5, -2.467)
+
+    ```
     """
 
     beta: float

@@ -34,6 +34,14 @@ class Distances(Exports, tuple[Distance, ...]):
     where the error is as large as the limit. The density of Y2 is infinite at 0, where the lattice of X_2 shows at smaller
     powers of n: KS of X_2 has no limit (P(X_2 = 0) falls too slowly), and the error of W_1 of X_2 and of d_{M_1} is at least
     the whole step from the last n to the limit.
+
+    ```python
+    >>> import rdiff
+    >>> found = rdiff.distance([16, 64], beta=1.0)
+    >>> [round(value, 3) for value in found.scaled()["d_M2"]]  # sqrt(n) times the distance
+    [1.993, 2.238]
+
+    ```
     """
 
     @property

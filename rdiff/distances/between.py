@@ -38,6 +38,14 @@ class Distance(Exports):
     - `w1`, `ks`: Wasserstein and Kolmogorov-Smirnov distance of X_i and Y_i, i = 1, 2 (i = 1 for b = 0).
     - `remainder`: the sum of E X_i over i >= 3, contained in d_M2 and d_M1.
     - `made`: versions and device.
+
+    ```python
+    >>> import rdiff
+    >>> at_16, = rdiff.distance([16], beta=1.0)
+    >>> round(at_16.d_M2, 3), [round(x, 3) for x in at_16.w1]
+    (0.498, [0.094, 0.453])
+
+    ```
     """
 
     n: int
