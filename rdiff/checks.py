@@ -101,7 +101,11 @@ def failures(checks: Sequence[Check]) -> list[str]:
     for check in checks:
         if check.ok is False:
             holders.setdefault(check.cause, []).append(check.name)
-    return [f"{' and '.join(names)} fail{'s' if len(names) == 1 else ''}: {cause}" for cause, names in holders.items()]
+    return [f"{_joined(names)} fail{'s' if len(names) == 1 else ''}: {cause}" for cause, names in holders.items()]
+
+
+def _joined(names: Sequence[str], most: int = 3) -> str:
+    return " and ".join([*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])])
 
 
 def checks_table(checks: Sequence[Check], title: str | None = None) -> Any:
@@ -150,14 +154,15 @@ def _with_causes(checks: list[Check], n: int, lam: float, b: float) -> list[Chec
             # P_block is what JSQ blocks; another policy meets full servers while others have room.
             cause = f"arrivals are blocked at full servers while others have room, as under another policy; or {cause}"
         first = dataclasses.replace(first, cause=cause)
-    named = []
+    named, above = [], ""
     for check in rest:
         if check.ok is False:
             waits = _ratio(check)
-            if first.ok is False and (ratio < 0.5 or 0.7 < waits < 1.4):
+            # Both sides of an identity are of the record's own load, but for lam: a wrong one moves all of them alike.
+            if first.ok is False and (ratio < 0.5 or 0.7 < waits < 1.4 or 0.7 < waits / ratio < 1.4):
                 cause = first.cause
             else:
-                cause = _policy(waits, check.name)
+                cause = above = above or _policy(waits, check.name)  # a policy moves all levels: the lowest names it
             check = dataclasses.replace(check, cause=cause)
         named.append(check)
     return [first, *named]
@@ -175,7 +180,8 @@ def _throughput(check: Check, n: int, lam: float) -> str:
     if ratio < 0.5:
         return (
             f"E Q1/n = {busy / n:.4g} where lam = {lam:.4g}: the counts seem to leave out the customer in service "
-            "(waiting only), from which Q_1 cannot be recovered; or the load is far from what was said"
+            "(waiting only), from which Q_1 cannot be recovered; or the load is far from what was said: a service rate other "
+            "than 1, rate and mean swapped (only Lambda/(n mu) matters), or a start from empty that was not dropped (burn_in)"
         )
     load = f"E Q1/n = {busy / n:.4g} is the load of the record, against lam = {lam:.4g}"
     if abs(check.value - check.expected) > max(0.05 * check.expected, 0.5):  # wrong weights move Q_1 by less than one
@@ -210,6 +216,6 @@ def _policy(ratio: float, name: str) -> str:
     if ratio <= 30:
         return (
             f"{times}: the policy is not JSQ; it seems to compare waiting customers only (the one in service ignored), "
-            "or a few servers chosen at random"
+            "a few servers chosen at random, or stale information"
         )
-    return f"{times}: the policy is not JSQ; random routing, round robin, or a choice among very few servers"
+    return f"{times}: the policy is not JSQ; random routing, round robin, a choice among very few servers, or stale information"

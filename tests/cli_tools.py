@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 from click.testing import CliRunner
 
 from rdiff.cli import main
@@ -19,6 +20,17 @@ def run(*args):
 def shell(*args, **options):
     command = [sys.executable, "-m", "rdiff", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def save(folder, columns, name="run.csv"):
+    """Columns by name as a file in `folder`: .csv, or .npz."""
+    path = folder / name
+    if name.endswith("npz"):
+        np.savez(path, **columns)
+        return path
+    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
 
 
 def strict_json(text):

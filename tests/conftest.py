@@ -1,5 +1,7 @@
 """Strict arithmetic for every test: a dtype or a rank that changes by accident is an error. Two host devices."""
 
+import os
+import pathlib
 import signal
 
 import jax
@@ -18,6 +20,15 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture
 def key() -> jax.Array:
     return jax.random.key(20230301)
+
+
+@pytest.fixture
+def data() -> pathlib.Path:
+    """The folder of files that other people's simulators wrote."""
+    folder = os.environ.get("RDIFF_DATA")
+    if not folder or not pathlib.Path(folder).is_dir():
+        pytest.skip("RDIFF_DATA names no folder")
+    return pathlib.Path(folder)
 
 
 @pytest.fixture(autouse=True, scope="module")

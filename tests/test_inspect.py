@@ -1,14 +1,12 @@
 """A first look at a file: what it is taken for, and that the command it prints works."""
 
 import math
-import os
-import pathlib
 import shlex
 
 import numpy as np
 import pytest
 import queue_by_hand as by_hand
-from cli_tools import run, strict_json
+from cli_tools import run, save, strict_json
 from click.testing import CliRunner
 
 from rdiff.cli.inspect import inspect
@@ -17,14 +15,6 @@ from rdiff.queue.inspect import inspect_file
 from rdiff.queue.read import read_samples
 
 N, B, LAM = 25, 1, 0.8
-
-
-@pytest.fixture
-def data():
-    folder = os.environ.get("RDIFF_DATA")
-    if not folder or not pathlib.Path(folder).is_dir():
-        pytest.skip("RDIFF_DATA names no folder")
-    return pathlib.Path(folder)
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +26,6 @@ def log():
 @pytest.fixture(scope="module")
 def grid():
     return by_hand.on_a_grid(N, B, LAM, 2.0, 400, 20, 1)
-
-
-def save(folder, columns, name="run.csv"):
-    path = folder / name
-    if name.endswith("npz"):
-        np.savez(path, **columns)
-        return path
-    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
-    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
-    return path
 
 
 def follow(found):

@@ -3,8 +3,6 @@
 import gzip
 import logging
 import math
-import os
-import pathlib
 import pickle
 import time
 import zipfile
@@ -27,14 +25,6 @@ def y1(y):
 
 def y2(y):
     return y[1]
-
-
-@pytest.fixture
-def data():
-    folder = os.environ.get("RDIFF_DATA")
-    if not folder or not pathlib.Path(folder).is_dir():
-        pytest.skip("RDIFF_DATA names no folder")
-    return pathlib.Path(folder)
 
 
 def table(header="t,Q1,Q2", columns=(T, *Q.T), delimiter=","):

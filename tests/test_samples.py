@@ -1,8 +1,6 @@
 """The adapter: rows, weights, chains and errors against exact laws, and every fault that rows can show."""
 
 import math
-import os
-import pathlib
 import pickle
 
 import jax.numpy as jnp
@@ -131,14 +129,6 @@ def test_attributes_and_pickle():
 # Files that other people's simulators wrote
 
 
-@pytest.fixture
-def data():
-    folder = os.environ.get("RDIFF_DATA")
-    if not folder or not pathlib.Path(folder).is_dir():
-        pytest.skip("RDIFF_DATA names no folder")
-    return pathlib.Path(folder)
-
-
 def test_rmf_tool_averages(data):
     runs = np.load(data / "rmf_tool" / "exp_rho95_d4_N100.npy")
     S = Samples(runs, n=100, b="inf", lam=0.95, format="fractions", averages=True)
@@ -226,3 +216,9 @@ def test_reliable_intervals_cover():
             inside[name] += est.reliable and low < exact[name] < high
     assert all(count[name] > 150 for name in count), count
     assert all(inside[name] > 0.84 * count[name] for name in count), (inside, count)
+
+
+def test_all_faults_are_found_before_the_first_refusal():
+    array = np.array([[5, 0], [4, -1], [2, 3], [3.5, 0]])
+    message = refused("row 0", "row 1", "row 2", "row 3", array=array, time=[0, 2, 1, 3], weights="time")
+    assert message.count("; also: ") == 4 and "do not decrease" in message

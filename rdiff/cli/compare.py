@@ -218,7 +218,9 @@ def _given(ctx: click.Context, files: Sequence[str]) -> dict[str, Any]:
     if "n" not in typed:
         raise click.UsageError("--n is needed: the number of servers of the queue in FILE", ctx)
     if ("beta" in typed) == ("lam" in typed):
-        raise click.UsageError("one of --beta and --lam is needed: lambda = 1 - beta/sqrt(n)", ctx)
+        both = "--beta and --lam are both given, which are one parameter, give one of them"
+        what = both if "beta" in typed else "one of --beta and --lam is needed"
+        raise click.UsageError(f"{what}: lambda = 1 - beta/sqrt(n)", ctx)
     return {"b": 1, **typed}
 
 

@@ -208,8 +208,8 @@ class ExactQueueLaw(QueueLaw):
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             for level, v in self._excursions("solving"):
                 moments[level] = v @ features[: len(v)]
-                gates[level], least = v[0], min(least, float(v.min()))
-                self.residual = max(self.residual, balance.residual(level, v))
+                gates[level], least = v[0], float(np.minimum(least, v.min()))  # of numpy: a NaN stays one
+                self.residual = float(np.maximum(self.residual, balance.residual(level, v)))
                 if self._kept is not None:
                     self._kept[ends[level] - sizes[level] : ends[level]] = v
             scales = _products(arrivals * gates[:-1])
@@ -227,13 +227,13 @@ class ExactQueueLaw(QueueLaw):
 
     def _verify(self) -> None:
         """Refuses to answer when the law does not satisfy what defines it."""
-        truth = [self._masses.sum() - 1, min(self.least, 0.0)]
+        truth = [float(self._masses.sum() - 1), float(np.minimum(self.least, 0.0))]
         # The chain that was solved blocks at the cap, and at the edge of the window.
         full = self._full[: self.space.levels].copy()
         full[-1] = self._at_cap
         identities = queue_identities(self.n, self.lam, 0.0, self._occupancy[: len(full)], full, exact=True)
         broken = [] if self._edge > 1e-15 else failures(identities)
-        if max(map(abs, truth)) > 1e-10 or not self.residual < _UNBALANCED or broken:
+        if not np.max(np.abs(truth)) <= 1e-10 or not self.residual < _UNBALANCED or broken:
             raise ArithmeticError(
                 f"the exact law failed its own checks: sum - 1 and least probability {truth}, relative local balance "
                 f"{self.residual:.1e}; {'; '.join(broken)}"

@@ -81,6 +81,8 @@ def load(path: str | os.PathLike[str]) -> Source:
     if suffix in (".npy", ".npz"):
         if not is_numpy:
             raise InputError(f"this is not a NumPy {suffix} file, whatever its name says (truncated, or text?)")
+        if data.startswith(b"PK") != (suffix == ".npz"):
+            raise InputError(f"this is a NumPy {'npz' if suffix == '.npy' else 'npy'} file, whatever its name says: rename it")
         return Arrays(_arrays(data))
     if is_numpy:
         kind = "npy" if data.startswith(b"\x93NUMPY") else "npz (or another zip archive)"

@@ -12,6 +12,7 @@ from rdiff.queue.system import System
 Format = Literal["occupancy", "lengths", "fractions", "scaled", "customers"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _MOST_LEVELS = 1000
+FEW_DIGITS = 2e-3  # how far off an integer Q_i may be, for want of digits: six of them are enough up to n = 1000
 
 
 def occupancy(array: np.ndarray, system: System, format: str, averages: bool, record: Record) -> tuple[np.ndarray, list[str]]:
@@ -37,6 +38,10 @@ def occupancy(array: np.ndarray, system: System, format: str, averages: bool, re
         return np.zeros((len(array), array.shape[1])), notes
     counts, tolerance = _counts(array, system.n, format)
     if not averages:
+        off = float(np.abs(counts - np.rint(counts)).max())
+        if format != "occupancy" and tolerance < off <= FEW_DIGITS:
+            notes.append(f"the values have few digits: Q_i up to {off:.2g} off an integer, taken as the nearest one")
+            tolerance = FEW_DIGITS
         counts = _integers(counts, array, tolerance, format, system, record)
     _in_order(counts, array, system, format, 1e-9 * system.n if averages else 0.0, record)
     return counts, notes
@@ -73,10 +78,10 @@ def _count_columns(array: np.ndarray, system: System, record: Record) -> None:
         return
     if columns != system.levels:
         cause = "b leaves out the customer in service, and the columns are Q_1..Q_{b+1}"
-        if columns == system.n != system.levels:
-            cause = "per-server lengths? then say format='lengths'"
-        elif len(array) > 2 and bool(np.all(np.diff(array[:, 0].astype(np.float64)) > 0)):
+        if len(array) > 2 and bool(np.all(np.diff(array[:, 0].astype(np.float64)) > 0)):
             cause = f"column {record.columns[0]} grows from row to row: a time or an index beside the states?"
+        elif columns == system.n:
+            cause = "per-server lengths? then say format='lengths'"
         raise InputError(
             f"b = {system.b} needs {system.levels} columns, Q_1..Q_{system.levels}, got {columns} "
             f"({_listed(record.columns)}): {cause}"

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rdiff.errors import InputError
 from rdiff.queue.columns import Source
 from rdiff.queue.customers import COLUMNS as CUSTOMERS
+from rdiff.queue.formats import FEW_DIGITS
 
 _TIMES = re.compile(r"(?i)^(t|time|clock|date|now|.*time.*|.*clock.*)$")
 _CHAINS = re.compile(r"(?i)^(chain|run|rep|replica|replication|replicate|seed|path|trajectory|sim|draw)s?(_?(id|no|number))?$")
@@ -56,8 +58,10 @@ def guess(source: Source, numbers: Mapping[str, np.ndarray], file: str, system: 
     left = [name for name in (group or numbers) if name not in found.roles and np.isfinite(numbers[name]).all()]
     dropped = [name for name in (group or source.names) if name not in found.roles and name not in left]
     if dropped:
+        why = "; ".join(filter(None, (_fault(source, name) for name in dropped)))
         found.problems.append(
             f"left out, for they hold text or missing cells: {', '.join(name or '(unnamed)' for name in dropped)}"
+            + (f" ({why})" if why else "")
         )
     if not left:
         found.problems.append("no column is left for the states")
@@ -81,6 +85,15 @@ def guess(source: Source, numbers: Mapping[str, np.ndarray], file: str, system: 
     if weight is not None and time is None:
         options["weights"] = weight
     return _finish(found, system, options) if "weights" in options else found
+
+
+def _fault(source: Source, name: str) -> str:
+    """What keeps a column from being numbers, in the words of a refusal; "" where that is a NaN."""
+    try:
+        source.read([name])
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _known(found: Guess, system: dict[str, Any], **guessed: Any) -> None:
@@ -129,9 +142,9 @@ def _customers(source: Source, found: Guess) -> list[str] | None:
 
 def _time(numbers: Mapping[str, np.ndarray], found: Guess) -> str | None:
     """A column called time, else the first one that grows from row to row and is no plain index."""
-    finite = {name: v.reshape(-1) for name, v in numbers.items() if v.size > 1 and np.isfinite(v).all()}
+    finite = {name: v.reshape(-1) for name, v in numbers.items() if v.size and np.isfinite(v).all()}
     named = [name for name in finite if _TIMES.match(name)]
-    growing = [name for name, v in finite.items() if name and np.all(np.diff(v) > 0)]
+    growing = [name for name, v in finite.items() if name and v.size > 1 and np.all(np.diff(v) > 0)]
     for name in (*named, *growing):
         found.roles[name] = "time"
         found.said.append(f"{name} is the time" + ("" if name in named else ", for it grows from row to row"))
@@ -166,8 +179,9 @@ def _format(
         found.said.append(f"{left[0]} is a dummy beside the {n} servers and left out")
         left, rows = left[1:], rows[:, 1:]
         falling = bool(np.all(np.diff(rows, axis=1) <= 0))
-    lengths = whole and (not falling or (n is not None and rows.shape[1] == n != (-1 if b is None else b + 1) and top < n))
-    if lengths:
+    count, levels = rows.shape[1], -1 if b is None else b + 1
+    servers = count != levels if n is None else count >= n  # else one damaged row would make lengths of an occupancy
+    if whole and servers and (not falling or (n is not None and count == n != levels and top < n)):
         found.said.append(f"{rows.shape[1]} columns of whole numbers in no order: customers of each server")
         _known(found, system, n=rows.shape[1], b=math.inf)
         return {"format": "lengths"}, left, rows
@@ -213,8 +227,8 @@ def _buffer(rows: np.ndarray) -> int:
     return rows.shape[1] - 1
 
 
-def _multiples(values: np.ndarray) -> bool:
-    return bool(np.all(np.abs(values - np.rint(values)) <= 1e-6 * np.maximum(1, np.abs(values))))
+def _multiples(values: np.ndarray, within: float = FEW_DIGITS) -> bool:
+    return bool(np.all(np.abs(values - np.rint(values)) <= within))
 
 
 def _denominator(rows: np.ndarray) -> int | None:
@@ -223,9 +237,10 @@ def _denominator(rows: np.ndarray) -> int | None:
     positive = values[values > 1e-12]
     if not len(positive):
         return None
-    for n in range(1, min(_MOST_N, 10_000) + 1):
-        if _multiples(positive[:1] * n) and _multiples(positive * n):
-            return n
+    for within in (1e-6, FEW_DIGITS):
+        for n in range(1, min(_MOST_N, 10_000) + 1):
+            if _multiples(positive[:1] * n, within) and _multiples(positive * n, within):
+                return n
     return None
 
 
@@ -266,11 +281,16 @@ def _weights(
     else:
         found.said.append("times lie on no grid: rows are events, and count by the time until the next")
         options["weights"] = "time"
-    span = float(clock.max() - clock.min())
-    # A sum over the first row's customers far below the later ones is a start from empty.
-    if rows[0].sum() < 0.5 * np.median(rows.sum(axis=1)) or bool(len(spacing) > len(later) and np.any(
+    # A first row with far fewer customers than later ones is a start from empty; one that is wild may stand before it.
+    if rows[:3].sum(axis=1).min() < 0.5 * np.median(rows.sum(axis=1)) or bool(len(spacing) > len(later) and np.any(
         np.abs(spacing[: len(spacing) - len(later)] - median) > 0.2 * median) and options["weights"] == "regular"
     ):  # fmt: skip
-        options["burn_in"] = float(f"{0.1 * span:.3g}")
+        options["burn_in"] = float(f"{_first_tenth(clock, labels):.6g}")
         found.said.append(f"it starts far from where it stays: the first tenth, {options['burn_in']:g}, is dropped")
     return options
+
+
+def _first_tenth(clock: np.ndarray, labels: np.ndarray | None) -> float:
+    """The time in which a tenth of the rows of every chain has passed: of rows, for a first time may be far from the rest."""
+    chains = [clock] if labels is None else [clock[labels == label] for label in np.unique(labels)]
+    return max(0.0, *(float(times[len(times) // 10] - times[0]) for times in chains))

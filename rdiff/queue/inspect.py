@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rdiff import table
-from rdiff.checks import Check, checks_table
+from rdiff.checks import Check, checks_table, failures
 from rdiff.errors import InputError
 from rdiff.estimate import plain
 from rdiff.queue.columns import Source
@@ -89,8 +89,8 @@ class Inspection:
         return checks_table(self.checks) if self.checks else None
 
     def lines(self) -> list[str]:
-        """What there is to say, in words: guesses, notes and the command to run next."""
-        said = [*(f"guess: {line}" for line in self.guesses), *self.notes]
+        """What there is to say, in words: why identities fail, guesses, notes and the command to run next."""
+        said = [*failures(self.checks), *(f"guess: {line}" for line in self.guesses), *self.notes]
         return [*said, *([] if self.command is None else ["next:", f"  {self.command}"])]
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def inspect_file(path: Any, *, n: Any = None, b: Any = None, beta: Any = None, l
     **Raises:** `InputError` when the file cannot be read as columns at all.
     """
     if beta is not None and lam is not None:
-        raise InputError("give one of beta and lam: lam = 1 - beta/sqrt(n)")
+        raise InputError("beta and lam are both given, and are one parameter, lam = 1 - beta/sqrt(n): give one of them")
     name = str(path) if isinstance(path, (str, os.PathLike)) else "the table"
     try:
         source, _ = opened(path)

@@ -61,7 +61,8 @@ class LatticePoisson:
         self.values -= self.values[self._places(np.array([self.queue.n] + [0] * self.queue.b))]
         worst = 0.0
         for states, _ in law.pieces():
-            worst = max(worst, float(np.abs(self.generator(states) - wanted[self._places(states)]).max()))
+            left = np.abs(self.generator(states) - wanted[self._places(states)]).max()
+            worst = float(np.maximum(worst, left))  # which a NaN passes; it does not pass max
         self.residual = worst / largest if largest else 0.0
         if not self.residual < _UNSOLVED:
             raise ArithmeticError(

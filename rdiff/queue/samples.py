@@ -18,7 +18,7 @@ from rdiff.queue import customers
 from rdiff.queue.batches import BATCHES, FEWEST, BatchMeans
 from rdiff.queue.formats import Format, occupancy
 from rdiff.queue.holding import Holding
-from rdiff.queue.load import Load, Log, complete_log, from_arrivals, from_occupancy
+from rdiff.queue.load import Load, Log, complete_log, from_arrivals, from_occupancy, other_clock, waiting_only
 from rdiff.queue.observe import evaluate, require_linear
 from rdiff.queue.problems import Record
 from rdiff.queue.rows import flat, label, numbers, slices, starts_empty, unique
@@ -61,7 +61,8 @@ class Samples:
     `x` (rows, levels) float64, the rows that count; `weights` (rows,), how much each counts; `chain` (rows,), the chain it
     belongs to; `chains`, how many; `notes`, what was guessed or left out.
 
-    **Raises:** `InputError` naming row and column, what was found and expected, and the usual cause.
+    **Raises:** `InputError` naming row and column, what was found and expected, and the usual cause; also when E Q_1 shows
+    that the customer in service was left out, or a load far from `lam`.
 
     ```python
     >>> import numpy as np, rdiff
@@ -113,7 +114,8 @@ class Samples:
         self._starts_empty = starts_empty(q, durations, chain_of, order, load, self.averages, record)
         record.refuse()
         if not keep.any():
-            raise InputError(f"no row counts: burn-in, end time and weights leave nothing of {len(rows)} rows")
+            why = f": {'; '.join(said)}" if said else ""
+            raise InputError(f"no row counts: burn-in, end time and weights leave nothing of {len(rows)} rows{why}")
         self.weights = durations[keep]
         labels, self.chain = np.unique(chain_of[keep], return_inverse=True)
         self.chains = len(labels)
@@ -122,7 +124,10 @@ class Samples:
         if self._load is not None and self._load.from_occupancy:
             self._load = dataclasses.replace(self._load, stderr=self._load_stderr())
         self._cause = self._other_hold(held, q, order, chain_of)
+        self._refuse_waiting_only()
         found = [] if self._load is None else [f"{self._load}: beta = {self.beta:.4g} +- {self.beta_stderr:.2g}"]
+        if self._log is not None and not self._cause:
+            found += other_clock(self._log, float(self.weights @ q[keep, 0] / self.weights.sum()))
         self.notes = tuple(dict.fromkeys(notes + said + found))
         for note in self.notes:
             _log.log(logging.INFO if any(words in note for words in _ASKED) else logging.WARNING, note)
@@ -285,6 +290,18 @@ class Samples:
             return ""
         return f"with hold={other.hold!r} they hold: times are shifted against states by a row"
 
+    def _refuse_waiting_only(self) -> None:
+        """Counts that leave out the customer in service have no Q_1 in them: nothing is computed from them."""
+        if self.averages:
+            return
+        share, first = self.weights / self.weights.sum(), self._states[self._index, 0]
+        cause = "" if self._load is None else waiting_only(first, share)
+        if self._load is None and share @ first < 0.5 * self.n * self.lam:
+            check = self._identities(self._states[self._index], self.weights, self.chain, self._log)[0]
+            cause = check.cause if check.ok is False and check.value < 0.5 * check.expected else ""
+        if cause:
+            raise InputError(cause)
+
     @property
     def _relaxation(self) -> float:
         """The relaxation time of the limit, which the queue's is near: see `JSQDiffusion.relaxation_time`."""
@@ -338,4 +355,6 @@ def _time_span(held: Holding, weights: np.ndarray) -> float | None:
     if held.weights == "time":
         return float(weights.sum())
     spacing = np.diff(held.time.astype(np.float64))
-    return float(np.median(spacing[spacing > 0])) * len(weights) if (spacing > 0).any() else None
+    spacing = spacing[spacing > 0]
+    typical = np.median if held.weights == "regular" else np.mean  # a wild start has no place on a grid
+    return float(typical(spacing)) * len(weights) if len(spacing) else None

@@ -90,7 +90,8 @@ def _load(lam: Any) -> float:
     lam = float(positive("lam", lam, "the arrival rate a server, in units of the service rate"))
     if lam >= 1:
         raise InputError(
-            f"lam must be below 1, got {lam:g}: from 1 on there is no stationary limit to compare with; only "
-            "Lambda/(n mu) matters, so divide the total arrival rate by n and by the service rate"
+            f"lam must be below 1, got {lam:g}: from 1 on there is no stationary limit to compare with, though a queue of "
+            "finite b still has a stationary law; only Lambda/(n mu) matters, so divide the total arrival rate by n and by "
+            "the service rate"
         )
     return lam
