@@ -15,6 +15,8 @@ from rdiff.errors import InputError, is_traced, probability
 from rdiff.export import Exports, arviz_data, made, shared
 from rdiff.types import Scalar
 
+_UNKNOWN = {**dict.fromkeys(("mean", "stderr", "ess", "rhat"), math.nan), "dof": math.inf, "bias": None, "error": None}
+
 
 class Estimate(Exports, eqx.Module):
     """E h under some law: a mean, its standard error, and what is known of both.
@@ -99,6 +101,23 @@ class Estimate(Exports, eqx.Module):
             "cautions": list(self.cautions),
         }
 
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> "Estimate":
+        """The estimate that `to_dict` made this row of, without its draws; the row may have `dof` and `settings` besides.
+
+        ```python
+        >>> from rdiff import Estimate
+        >>> Estimate.of(Estimate(mean=0.814, stderr=0.003, name="y2").to_dict()).ci() == Estimate(0.814, 0.003).ci()
+        True
+
+        ```
+        """
+        known = {**_UNKNOWN, **{name: row[name] for name in _UNKNOWN if row.get(name) is not None and row[name] == row[name]}}
+        if known["error"] is not None:
+            known["stderr"] = 0.0
+        settings = tuple((name, value) for name, value in row.get("settings", ()))
+        return Estimate(**known, name=row["observable"], cautions=tuple(row["cautions"]), settings=settings)
+
     def to_arviz(self) -> Any:
         """The chains for ArviZ; see `Estimates.to_arviz`."""
         return Estimates({self.name: self}).to_arviz()
@@ -119,7 +138,7 @@ class Estimates(Exports, dict[str, Estimate]):
 
     def table(self, level: float = 0.95, title: str | None = None) -> Any:
         """The `rich` table that `print` shows as text, with the `notes` under it."""
-        rows = [_row(name, est, level) for name, est in self.items()]
+        rows = [cells(name, est, level) for name, est in self.items()]
         exact = any(est.error is not None for est in self.values())
         biased = any(est.bias is not None for est in self.values())
         columns = ["observable", "mean", "error" if exact else "stderr", f"{100 * level:g}% interval", "ess", "rhat"]
@@ -206,7 +225,8 @@ def plain(value: Any) -> Any:
     return value if math.isfinite(value) else None
 
 
-def _row(name: str, est: Estimate, level: float) -> list[str]:
+def cells(name: str, est: Estimate, level: float) -> list[str]:
+    """A row of a table: name, mean, error, interval, ESS, R-hat and bias, with the digits that the error leaves."""
     scale = est.stderr if est.error is None else est.error
     low, high = est.ci(level)
     digits = functools.partial(table.number, error=scale)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 class Done(NamedTuple):
     """How many parts of how many are done."""
 
-    done: int
+    done: float
     total: int
 
 

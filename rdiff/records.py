@@ -5,20 +5,21 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 SCHEMA = 1
-_LISTS = ("results", "rows")  # where a result keeps its rows
+SETTINGS = "settings"  # the column of a CSV, or the array of an npz, that says how the numbers beside it were made
+LISTS = ("results", "rows", "columns")  # where a result keeps its rows
 _WORDS = ("observable", "name")  # columns of text, whatever it looks like
 
 
 def rows_of(result: Any, part: str | None = None) -> list[dict[str, Any]]:
-    """The rows in what `to_dict` answers: a list of rows, one row, or a dict that holds them as `results`, `rows` or `part`."""
+    """The rows in what `to_dict` answers: a list of rows, one row, or a dict that holds them, as `part` or one of `LISTS`."""
     if isinstance(result, list):
         return result
     if part is None:
-        part = next((name for name in _LISTS if isinstance(result.get(name), list)), None)
+        part = next((name for name in LISTS if isinstance(result.get(name), list)), None)
         return [dict(result)] if part is None else result[part]
     return result.get(part, [])
 
@@ -109,12 +110,30 @@ def csv_text(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any] | No
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*names, "settings"] if settings else names, lineterminator="\n")
+    writer = csv.DictWriter(text, [*names, SETTINGS] if settings else names, lineterminator="\n")
     writer.writeheader()
     for k, row in enumerate(rows):
         cells = {name: _cell(value) for name, value in row.items()}
-        writer.writerow({**cells, "settings": json.dumps(clean(settings))} if settings and k == 0 else cells)
+        writer.writerow({**cells, SETTINGS: json.dumps(clean(settings))} if settings and k == 0 else cells)
     return text.getvalue()
+
+
+def csv_of_numbers(columns: Sequence[str], lines: Iterable[str], settings: Mapping[str, Any] | None) -> Iterator[str]:
+    """Lines of numbers, commas between them, as CSV: like `csv_text`, of any length.
+
+    ```python
+    >>> from rdiff.records import csv_of_numbers
+    >>> print("".join(csv_of_numbers(["t", "Q1"], ["0,4", "1,3"], {"n": 4})), end="")
+    t,Q1,settings
+    0,4,"{""n"": 4}"
+    1,3,
+
+    ```
+    """
+    yield ",".join([*columns, SETTINGS] if settings else columns) + "\n"
+    told = f',"{json.dumps(clean(settings)).replace(chr(34), 2 * chr(34))}"' if settings else ""
+    for k, line in enumerate(lines):
+        yield f"{line}{told if k == 0 else ',' if settings else ''}\n"
 
 
 def read_csv(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -130,7 +149,7 @@ def read_csv(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     settings: dict[str, Any] = {}
     for row in csv.DictReader(io.StringIO(text)):
-        told = row.pop("settings", None)
+        told = row.pop(SETTINGS, None)
         settings |= json.loads(told) if told else {}
         rows.append({name: _value(name, cell) for name, cell in row.items() if name is not None})
     return rows, settings

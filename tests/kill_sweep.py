@@ -1,8 +1,11 @@
-"""Kills a sweep with SIGKILL at random moments, goes on with it, and compares the end with an undisturbed one, bit for bit.
+"""Kills a sweep with SIGKILL, goes on with it, and compares the end with an undisturbed one, bit for bit.
 
     python tests/kill_sweep.py --kills 50
+    python tests/kill_sweep.py --kills 3 --points 200 --amid
 
-lists every kill: when it came, how many points were done, and how many steps the batch under way had on record.
+Kills come at random moments, three a sweep. With --amid all fall on one sweep, each after the batch under way has written its
+progress at least twice, and each start must go on from the steps on record at the kill. Every kill is listed: when it came, how
+many points were done, and how many steps the batch under way had on record.
 """
 
 import argparse
@@ -19,12 +22,23 @@ POINTS, OBSERVABLES = 12, ("y1", "y2", "y2>1")
 
 
 def worker(folder: str, points: int) -> None:
-    """The sweep that is killed: a checkpoint after each call of the device."""
+    """The sweep that is killed: a checkpoint after each call of the device. It notes what it goes on from."""
     import numpy as np
 
     from rdiff.observables import parse_all
+    from rdiff.sweeps.store import Store
     from rdiff.sweeps.sweep import sweep
 
+    resume = Store.resume
+
+    def noted(self: Store, names: list[str]):
+        at = resume(self, names)
+        if at is not None:
+            with open(f"{folder}.resumed", "a") as file:
+                file.write(f"{at.done}\n")
+        return at
+
+    Store.resume = noted
     betas = np.linspace(0.5, 2.0, points).tolist()
     options = {"chains": 64, "horizon": 25000.0, "batch": -(-points // 4)}
     Path(folder + ".started").touch()
@@ -39,18 +53,32 @@ def launch(folder: Path, points: int) -> subprocess.Popen:
         return subprocess.Popen(command, stdout=log, stderr=log)
 
 
-def work(folder: Path, points: int, seconds: float) -> tuple[subprocess.Popen, bool]:
-    """A worker that has had so many seconds since it began, imports left out; whether it is done."""
-    started = Path(f"{folder}.started")
-    started.unlink(missing_ok=True)
-    process = launch(folder, points)
+def ended(process: subprocess.Popen, folder: Path, seconds: float, amid: bool) -> bool:
+    """Whether a worker is done so many seconds after it began, imports left out; with `amid`, and before it has written the
+    progress of the batch under way twice."""
+    started, before = Path(f"{folder}.started"), written(folder)
     while not started.exists() and process.poll() is None:
         time.sleep(0.01)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return process, False
-    return process, True
+    end, seen = time.monotonic() + seconds, {}
+    while process.poll() is None:
+        now = written(folder)
+        for name, moment in now.items():
+            seen.setdefault(name, {before.get(name)}).add(moment)
+        if time.monotonic() >= end and (not amid or any(len(seen[name]) > 2 for name in now)):
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def written(folder: Path) -> dict[str, int]:
+    """When the progress of each batch under way was written."""
+    found = {}
+    for path in (folder / "running").glob("*.npz"):
+        try:
+            found[path.name] = path.stat().st_mtime_ns
+        except FileNotFoundError:  # that batch is done
+            continue
+    return found
 
 
 def finish(process: subprocess.Popen) -> None:
@@ -70,33 +98,48 @@ def state(folder: Path) -> tuple[int, int]:
     return len(list((folder / "points").glob("*.json"))), steps
 
 
-def trial(kills: int, points: int = POINTS, seed: int = 0, say=print) -> int:
-    """`kills` kills, over as many sweeps as that takes; the number of sweeps, all equal to the undisturbed one."""
+def resumed(folder: Path) -> list[int]:
+    """The steps that starts of this sweep went on from."""
+    path = Path(f"{folder}.resumed")
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def undisturbed(points: int = POINTS) -> tuple[str, float]:
+    """The result of a sweep that nobody kills, and how long it took."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "whole"
+        finish(launch(folder, points))
+        result = folder / "result.json"
+        return result.read_text(), result.stat().st_mtime - Path(f"{folder}.started").stat().st_mtime
+
+
+def trial(kills: int, points: int, whole: str, span: float, *, seed: int = 0, amid: bool = False, say=print) -> int:
+    """`kills` kills, over as many sweeps as that takes; the number of sweeps, all equal to the whole one of that span."""
     moments = random.Random(seed)
     sweeps, killed = 0, 0
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
-        finish(launch(home / "whole", points))
-        span = (home / "whole" / "result.json").stat().st_mtime - Path(f"{home / 'whole'}.started").stat().st_mtime
-        whole = (home / "whole" / "result.json").read_text()
-        say(f"undisturbed: {span:.1f} s, {points} points")
         while killed < kills:
-            folder = home / f"sweep{sweeps}"
-            own = 0
-            while own < 3 and killed < kills:  # three kills a sweep, then to the end
+            folder, records = home / f"sweep{sweeps}", []
+            while killed < kills and (amid or len(records) < 3):  # then to the end
+                Path(f"{folder}.started").unlink(missing_ok=True)
                 moment = moments.uniform(0.05, 0.6) * span
-                process, done = work(folder, points, moment)
-                if done:
+                process = launch(folder, points)
+                if ended(process, folder, moment, amid):
                     span = min(span, moment)
                     break
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                own, killed = own + 1, killed + 1
                 ready, steps = state(folder)
+                killed += 1
+                records.append(steps)
                 say(f"kill {killed:2}: sweep {sweeps}, after {moment:5.2f} s, {ready:3} points done, {steps:6} steps on record")
             finish(launch(folder, points))
+            went_on = resumed(folder)
+            if amid and (went_on != records or not all(records)):
+                raise SystemExit(f"the starts went on from {went_on}, and not from the steps on record, {records}")
             same = (folder / "result.json").read_text() == whole
-            say(f"sweep {sweeps}: {'equal, bit for bit' if same else 'DIFFERS'}")
+            say(f"sweep {sweeps}: {'equal, bit for bit' if same else 'DIFFERS'}; its starts went on from {went_on}")
             if not same:
                 raise SystemExit("a resumed sweep differs from the undisturbed one")
             sweeps += 1
@@ -108,10 +151,14 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--amid", action="store_true", help="one sweep, killed while a batch has progress on record")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         worker(options.worker, options.points)
     else:
-        count = trial(options.kills, options.points, options.seed, lambda line: print(line, flush=True))
+        tell = lambda line: print(line, flush=True)  # noqa: E731
+        text, seconds = undisturbed(options.points)
+        tell(f"undisturbed: {seconds:.1f} s, {options.points} points, {len(OBSERVABLES)} observables")
+        count = trial(options.kills, options.points, text, seconds, seed=options.seed, amid=options.amid, say=tell)
         print(f"{options.kills} kills, {count} sweeps, all equal to the undisturbed one")

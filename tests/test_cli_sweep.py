@@ -56,6 +56,18 @@ def test_parts_are_merged(tmp_path):
     refused(run("merge", tmp_path), "sweep.json is not there")
 
 
+@pytest.mark.parametrize("command", ["merge", "show"])
+def test_what_is_shown_of_a_folder(command, tmp_path):
+    words = ["sweep", "--exact", "--observable", "y2", "--out", tmp_path / "points"]
+    found(*words, "--beta", "1,2", "--shard", "1/2")
+    part = run(command, tmp_path / "points")
+    assert part.exit_code == 1 and "1 of 2 points are not done: beta=2" in part.stdout and "0.81405966" in part.stdout
+    assert "Exit code 1" in " ".join(run(command, "--help").stdout.split())
+    found(*words, "--beta", "3,4")
+    whole = run(command, tmp_path / "points")
+    assert whole.exit_code == 0 and "holds 1 more points that are done, of grids asked for before" in whole.stderr
+
+
 def test_files(tmp_path):
     whole = found("sweep", *QUICK, "--save", tmp_path / "a.csv")
     with open(tmp_path / "a.csv") as file:
@@ -77,9 +89,10 @@ def test_a_grid_file(tmp_path):
 
 
 def test_a_failed_point_is_told_and_the_exit_code_is_1():
-    result = run("sweep", *QUICK[:4], "--beta", "1,2", "--observable", "y2", "--observable", "log(2 - y1)")
+    words = ["sweep", *QUICK[:4], "--beta", "1,2", "--observable", "y2", "--observable", "log(2 - y1)"]
+    result = run(*words)
     assert result.exit_code == 1 and "failed at beta=1: observable 'log(2 - y1)' is not finite in chain" in result.stdout
-    rows = found("sweep", *QUICK[:4], "--beta", "1,2", "--observable", "log(2 - y1)", code=1)["rows"]
+    rows = found(*words, code=1)["rows"]
     assert rows[0]["mean"] is None and "not finite" in rows[0]["failed"]
 
 
@@ -99,14 +112,28 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     assert found("sweep", *QUICK, "--out", tmp_path / "points")["rows"] == found("sweep", *QUICK)["rows"]
 
 
+@pytest.mark.parametrize("words", [["sweep", *QUICK], ["average", "--chains", 32], ["sweep", "--exact"], ["merge", "."]])
+def test_ctrl_c_before_anything_is_done_says_what_was_asked(words, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for module in ("rdiff.sweeps.sweep.points", "rdiff.sweeps.sweep.manifest", "rdiff.averages._plan"):
+        monkeypatch.setattr(module, interrupted)
+    answer = found(*words, code=130)
+    assert answer["schema"] == 1 and answer["command"] == words[0] and answer["interrupted"] is True
+    assert answer["settings"]["level"] == 0.95 and answer["settings"].get("chains") in ([32], 32, None)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--beta", "2:1:0.1"], "start:end:step"), (["--beta", "-1"], "beta must be a positive"), (["--b", "-1"], "b must be"),
-        (["--beta", "1,1"], "beta=1 twice"), (["--n", "100"], "n is a parameter of the queue"), (["--shard", "5/4"], "shard"),
+        (["--beta", "1,1"], "beta=1 twice"), (["--n", "100"], "--n: queues are computed"), (["--shard", "5/4"], "shard"),
         (["--solver", "euler"], "solver must be one of"), (["--beta", "1,2", "--b", "1,2,3", "--paired"], "one value a point"),
         (["--out", __file__], "is a file"), (["--observable", "y3"], "names y3"), (["--save", "x.txt"], "must end in"),
-        (["--exact", "--dt", "0.1"], "takes beta, b"), (["--beta", "x"], "beta must be a positive"),
+        (["--exact", "--dt", "0.1", "--seed", "0"], "--dt, --seed: of no use to --exact"), (["--beta", "x"], "a positive"),
+        (["--beta", "1", "--beta", "2"], "'--beta': given 2 times"), (["--beta", "0:1e9:1"], "1,000,000,001 values"),
+        (["--b", "5000"], "b must be at most 1000"), (["--checkpoint", "nan"], "checkpoint must be seconds"),
     ],
 )  # fmt: skip
 def test_refusals(words, said):
@@ -119,6 +146,8 @@ def test_bad_grid_files(tmp_path):
         ("beta = 1", "[grid]"),
         ("[grid", "no TOML"),
         ("seed = 1.5\n[grid]\nbeta = 1", "seed must be an integer"),
+        ("exact = true\n[grid]\ndt = 0.1", "dt in"),
+        ("[grid]\nn = 100", "n in"),
     ]:
         path.write_text(text)
         refused(run("sweep", path), said)

@@ -10,7 +10,7 @@ from scipy import stats
 import rdiff
 from rdiff import table
 from rdiff.engine import Progress
-from rdiff.summary import diagnose, summarise
+from rdiff.summary import _cautions, diagnose, summarise
 
 
 def test_interval_is_students_t_widened_by_what_sampling_cannot_take_away():
@@ -84,3 +84,34 @@ def test_effective_size_sees_autocorrelation_and_rhat_a_trend():
     assert rhat > 1.01 and drift > 4.5
     assert diagnose(np.zeros((64, 10))) == (640.0, 1.0, 0.0)
     assert all(math.isnan(x) for x in diagnose(white[:3]))
+    assert diagnose(np.repeat(np.arange(64.0)[:, None], 10, axis=1))[2] == math.inf  # lanes that all do the same
+
+
+def stretches(rng, lanes, memory=0.5, count=32):
+    """Means of stretches of settled lanes: an autoregression from its own law."""
+    noise = rng.normal(size=(count, lanes)) * np.r_[1.0, np.full(count - 1, math.sqrt(1 - memory**2))][:, None]
+    for i in range(1, count):
+        noise[i] += memory * noise[i - 1]
+    return noise
+
+
+def test_rhat_of_a_settled_run_is_students_t_and_no_alarm():
+    """R-hat - 1 is z^2/ESS: it passes 1.01 in a sixth of such runs, which are settled; one in a hundred may be flagged."""
+    rng, runs, lanes = np.random.default_rng(2), 600, 16
+    found = np.array([diagnose(stretches(rng, lanes)) for _ in range(runs)])
+    ess, rhat, drift = found.T
+    for chance in (0.3, 0.05):
+        beyond = np.mean(np.abs(drift) > stats.t.isf(chance / 2, lanes - 1))
+        assert abs(beyond - chance) < 4.5 * math.sqrt(chance * (1 - chance) / runs)
+    assert abs(np.median((rhat - 1) * ess / drift**2) - 1) < 0.2 and 0.1 < np.mean(rhat > 1.01) < 0.25
+    flagged = [any("halves" in caution for caution in _cautions(lanes, None, *each)) for each in found]
+    assert sum(flagged) <= 17  # 6 are expected; more than 17 by a chance of 5e-5
+
+
+@pytest.mark.parametrize("chains", [16, 32])
+def test_a_run_that_has_not_settled_is_flagged(chains):
+    """Started far apart in Y2, whose mean is 0.81 and which falls by about 1 a unit of time; half the run is on the way."""
+    start = np.stack([np.zeros(chains), np.linspace(0, 60, chains)], axis=1)
+    options = {"chains": chains, "horizon": 60.0, "burn_in": 1.0, "y0": start}
+    est = rdiff.long_run_average(rdiff.JSQDiffusion(1.0), lambda y: y[1], key=0, **options)
+    assert est.rhat > 1.1 and any("R-hat" in caution for caution in est.cautions) and est.mean > 5

@@ -150,7 +150,7 @@ def test_what_a_killed_writer_left_is_cleared(store):
     for name in ("old", "new"):
         (store.folder / f".one.json.{name}").write_text("half")
     os.utime(store.folder / ".one.json.old", (0, 0))
-    store.write("one", {"beta": 0.5}, FOUND)
+    store.open({"horizon": 100.0, "dt": 0.1}, POINTS)
     assert sorted(p.name for p in store.folder.iterdir()) == [".one.json.new", "points", "running", "sweep.json"]
 
 
@@ -181,3 +181,23 @@ def test_the_file_of_another_point_is_not_taken_for_it(store, caplog):
     path = store.folder / "points" / "one.json"
     path.with_name("two.json").write_bytes(path.read_bytes())
     assert store.read("two") is None and "damaged" in caplog.text and store.read("one") is not None
+
+
+def test_a_folder_in_the_place_of_a_file_is_told_once(store, caplog):
+    (store.folder / "points" / "one.json").mkdir()
+    assert store.read("one") is None and not store.has("one") and not store.write("one", {"beta": 0.5}, FOUND)
+    assert len(caplog.records) == 1 and "one.json is a folder, where the file of a point should be" in caplog.text
+    assert "folder" in store.unsaved and store.write("two", {"beta": 1.0}, FOUND) and store.read("two") is not None
+    (store.folder / "running" / "x.npz").mkdir()
+    assert store.begun(["one"]) == [] and "x.npz is damaged" in caplog.text  # and cannot be taken away
+    (store.folder / "sweep.json").unlink()
+    (store.folder / "sweep.json").mkdir()
+    with pytest.raises(rdiff.InputError, match="cannot write in"):
+        store.open({"horizon": 100.0, "dt": 0.1}, POINTS)
+
+
+def test_points_of_other_grids_are_counted(store):
+    for name in ("one", "two", "three"):
+        store.write(name, {}, FOUND)
+    (store.folder / "points" / "four.json").mkdir()
+    assert store.others(["one", "two"]) == 1 and store.others(["one", "two", "three"]) == 0

@@ -61,9 +61,11 @@ def test_ranges_are_read_as_decimals():
     assert parse_axis("0.5:2:0.1") == [round(0.5 + 0.1 * k, 1) for k in range(16)]
     assert parse_axis("3:1:-1, 7, bridge-heun") == [3, 2, 1, 7, "bridge-heun"]
     assert parse_axis("0:1:0.3") == [0, 0.3, 0.6, 0.9]
-    for text in ("0.5:2", "2:1:0.1", "1:2:0", "a:b:c", "", "1,,2", "0:1:nan"):
+    for text in ("0.5:2", "2:1:0.1", "1:2:0", "a:b:c", "", "1,,2", "0:1:nan", "1:inf:1"):
         with pytest.raises(rdiff.InputError):
             parse_axis(text)
+    with pytest.raises(rdiff.InputError, match="has 1,000,000,001 values, more than 1,000,000"):
+        parse_axis("0:1e9:1")
 
 
 def test_a_grid_from_a_file(tmp_path):
@@ -111,6 +113,19 @@ def test_shards_and_a_folder_give_the_whole(tmp_path):
     for shard in ("0/3", "4/3", "x", "1", "1/2/3"):
         with pytest.raises(rdiff.InputError, match="shard must be i/n"):
             sweep({"beta": BETAS}, H, shard=shard, **QUICK)
+
+
+def test_a_part_without_points_is_told(caplog):
+    assert len(sweep({"beta": [1.0, 2.0]}, H, shard="3/4", **QUICK)) == 0
+    assert "part 3/4 of the grid is empty: the grid has 2 points" in caplog.text
+
+
+def test_points_of_grids_before_are_told(tmp_path, caplog):
+    first = sweep({"beta": BETAS[:3]}, H, out=tmp_path, **QUICK)
+    assert len(merge(tmp_path)) == 3 and not caplog.text
+    sweep({"beta": BETAS[2:3]}, H, out=tmp_path, **QUICK)
+    assert merge(tmp_path)["beta"].tolist() == BETAS[2:3] and "holds 2 more points that are done, of grids" in caplog.text
+    assert rows(sweep({"beta": BETAS[:3]}, H, out=tmp_path, **QUICK)) == rows(first)  # as it says
 
 
 def test_shards_in_folders_of_their_own(tmp_path):
@@ -208,6 +223,19 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, caplog):
     assert rows(sweep({"beta": BETAS}, H, out=tmp_path, **QUICK)) == rows(whole())
 
 
+def test_a_folder_in_the_place_of_a_point_costs_that_point_alone(tmp_path, caplog):
+    sweep({"beta": BETAS}, H, out=tmp_path, **QUICK)
+    path = next((tmp_path / "points").iterdir())
+    path.unlink(), path.mkdir()
+    found = sweep({"beta": BETAS}, H, out=tmp_path, **QUICK)
+    assert len(caplog.records) == 1 and f"{path.name} is a folder, where the file of a point should be" in caplog.text
+    assert rows(found) == rows(whole()) and not found.complete and len(found.notes) == 1
+    assert "1 points could not be written" in found.notes[0] and "a folder is in the place" in found.notes[0]
+    assert len(merge(tmp_path).missing) == 1
+    path.rmdir()
+    assert sweep({"beta": BETAS}, H, out=tmp_path, **QUICK).complete and merge(tmp_path).complete
+
+
 def test_a_damaged_checkpoint_costs_only_time(tmp_path, monkeypatch, caplog):
     keep = Store.keep
 
@@ -246,7 +274,7 @@ def test_a_lane_that_leaves_the_numbers_fails_its_point_alone(tmp_path):
 
 def test_against_the_exact_law():
     # BridgeHeun at 0.1: biases of 1e-4 (1e-3 at beta = 0.5), below a fifth of the standard errors.
-    betas = np.linspace(0.5, 2.0, 16)
+    betas = np.linspace(0.5, 2.0, 10)
     found = sweep({"beta": betas}, H, chains=128, horizon=60.0, key=5)
     exact = sweep({"beta": betas}, H, law="exact")
     for name in H:
@@ -262,7 +290,7 @@ def test_any_parameter_of_model_and_method():
     assert found.parameters == ("beta", "b", "chains", "solver", "dt") and found["b"].tolist() == [1, 2, 1]
     assert [est["y1"].dof for est in found.found] == [31, 15, 31]
     assert [dict(est["y1"].settings)["solver"] for est in found.found] == ["BridgeHeun", "BridgeHeun", "BridgeEuler"]
-    alone = sweep({"beta": [1.0], "dt": [0.1, 0.2]}, H, **QUICK)  # the step need not be a parameter of the grid
+    alone = sweep({"beta": [1.0], "dt": [0.1, 0.2]}, H, batch=1, **QUICK)  # the step need not be a parameter of the grid
     assert alone.mean("y2")[0] == by_point(whole())[1.0, "y2"]["mean"] and alone.mean("y2")[1] == found.mean("y2")[0]
     closed = sweep({"center": [0.5, 1.0], "rate": 2.0}, parse("y1"), model=rdiff.ReflectedOU, chains=64, horizon=50.0)
     exact = [rdiff.StationaryLaw(rdiff.JSQDiffusion(c * 2**0.5, 0)).expect(parse("y1")).mean / 2**0.5 for c in (0.5, 1.0)]
@@ -288,6 +316,10 @@ def test_exact_laws_of_limit_and_queue():
         ({"beta": [9.0]}, {"law": "exact"}, "beta must lie in"), ({"beta": [1.0]}, {"burn_in": -1}, "burn_in must be"),
         ({"beta": [1.0]}, {"model": lambda beta: beta}, "must give a reflected diffusion"),
         ({"beta": [1.0]}, {"dt": 5.0, "horizon": 1.0}, "must not exceed the horizon"),
+        ({"b": [1, 2]}, {}, r"the grid has no beta: give values, as in {\"beta\": \[0.5, 1.0\]}"),
+        ({"beta": [1.0], "dt": 0.1, "chains": 8}, {"law": "exact"}, "an exact law has no use for dt, chains"),
+        ({"beta": [1.0], "gamma": 2.0}, {}, "takes beta, b: the grid has gamma"), ({"beta": [1e-300]}, {}, "more than can"),
+        ({"beta": [1.0]}, {"checkpoint": np.nan}, "checkpoint must be seconds"), ({"n": 9}, {"law": "exact"}, "beta or lam is"),
     ],
 )  # fmt: skip
 def test_refusals(arguments, options, words):

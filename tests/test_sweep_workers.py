@@ -25,6 +25,11 @@ def whole():
     return rows(sweep({"beta": BETAS}, H, **QUICK))
 
 
+@pytest.fixture(scope="module")
+def unkilled():
+    return kill_sweep.undisturbed(4)
+
+
 def rows(found):
     return found.to_dict()["rows"]
 
@@ -77,7 +82,8 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path, caplog):
     assert found.mean().tolist() == sweep({"beta": [0.5, 1.0, 2.0]}, sweep_by_hand.y2, **QUICK).mean().tolist()
 
 
-def test_killed_and_gone_on_with():
+@pytest.mark.parametrize(("kills", "amid"), [(1, False), (3, True)])
+def test_killed_and_gone_on_with(kills, amid, unkilled):
     lines = []
-    assert kill_sweep.trial(kills=5, points=4, seed=1, say=lines.append) >= 1
-    assert sum("kill" in line for line in lines) == 5
+    assert kill_sweep.trial(kills, 4, *unkilled, seed=1, amid=amid, say=lines.append) >= 1
+    assert sum(line.startswith("kill") for line in lines) == kills

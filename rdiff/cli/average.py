@@ -7,8 +7,7 @@ import click
 
 from rdiff.cli import common
 from rdiff.cli.failure import INTERRUPTED
-
-SOLVERS = {"bridge-heun": "BridgeHeun", "bridge-euler": "BridgeEuler", "projected-euler": "ProjectedEuler"}
+from rdiff.solver_names import DEFAULT, SOLVERS, solver_named
 
 EXAMPLE = """\b
 Examples:
@@ -20,7 +19,7 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @common.limit_options()
 @common.observable_option
-@click.option("--solver", type=click.Choice(list(SOLVERS)), default="bridge-heun", show_default=True)
+@click.option("--solver", type=click.Choice(list(SOLVERS)), default=DEFAULT, show_default=True)
 @click.option("--dt", type=float, default=0.1, show_default=True, help="Time step.")
 @click.option("--chains", type=int, default=4096, show_default=True, help="Independent chains, at least 2.")
 @click.option("--horizon", type=float, default=200.0, show_default=True, help="Averaged time of each chain.")
@@ -61,7 +60,7 @@ def average(
         try:
             found: Any = rdiff.long_run_average(
                 process, h, key=seed, dt=dt, chains=chains, horizon=horizon, burn_in=burn_in,
-                solver=getattr(rdiff, SOLVERS[solver])(), rtol=rtol, atol=atol, bias=bias,
+                solver=solver_named(solver), rtol=rtol, atol=atol, bias=bias,
                 y0=y0, dtype=jnp.float64 if x64 else None,
                 progress=common.on_terminal(), draws=plot is not None,
             )  # fmt: skip

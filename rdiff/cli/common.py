@@ -21,7 +21,7 @@ MOST_PLACES = 1000  # of a buffer: every one is a coordinate of the state
 OBSERVABLES = ("y1", "y2", "y1*y2", "y2>1")
 
 
-def options(*decorators: Callable) -> Callable:
+def options(*decorators: Callable[..., Any]) -> Callable[..., Any]:
     """Several click options as one decorator, in the order that the help shows them."""
     return lambda command: functools.reduce(lambda f, decorate: decorate(f), reversed(decorators), command)
 
@@ -98,7 +98,7 @@ class Buffer(click.ParamType):
         return places
 
 
-def limit_options(beta: float | None = 1.0, b: int | None = 1) -> Callable:
+def limit_options(beta: float | None = 1.0, b: int | None = 1) -> Callable[..., Any]:
     """`--beta` and `--b`, which name the limit."""
     return options(
         click.option("--beta", type=float, default=beta, show_default=beta is not None, help="Drift parameter, > 0."),
@@ -124,7 +124,7 @@ out_option = click.option(
 )
 
 
-def parse_observables(texts: Sequence[str], dim: int) -> dict[str, Callable]:
+def parse_observables(texts: Sequence[str], dim: int) -> dict[str, Callable[..., Any]]:
     """The observables asked for, or those of the defaults that a state of dimension `dim` has."""
     from rdiff.observables import parse, parse_all
 
@@ -135,6 +135,18 @@ def quiet() -> bool:
     """Whether nothing is to be said on stderr."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and bool(ctx.meta.get(QUIET))
+
+
+def reached(work: Callable[[], Any]) -> tuple[Any, bool]:
+    """What `work` gives and False; after Ctrl-C what it had reached and True, which is raised again where that is nothing."""
+    from rdiff.averages import Interrupted
+
+    try:
+        return work(), False
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        return stop.partial, True
 
 
 def on_terminal() -> bool:
@@ -178,14 +190,14 @@ def settings(ctx: click.Context, **more: Any) -> dict[str, Any]:
     """How a result was made: the options of the command, versions and device; the same for equal runs."""
     from rdiff.provenance import provenance
 
+    return {**options_of(ctx), **more, **dict(provenance())}
+
+
+def options_of(ctx: click.Context) -> dict[str, Any]:
+    """The command and its options, in the order that they are declared in."""
     skipped = ("as_json", "out", "plot")
-    declared = [str(param.name) for param in ctx.command.params]  # in this order, in whatever order they were typed
-    return {
-        "command": ctx.info_name,
-        **{name: ctx.params[name] for name in declared if name in ctx.params and name not in skipped},
-        **more,
-        **dict(provenance()),
-    }
+    declared = [str(param.name) for param in ctx.command.params if param.name not in skipped]
+    return {"command": ctx.info_name, **{name: ctx.params[name] for name in declared if name in ctx.params}}
 
 
 def emit(
@@ -195,13 +207,12 @@ def emit(
     rows: str,
     as_json: bool,
     out: Path | None,
-    width: int | None = None,
 ) -> None:
     """Show a result: one JSON object, or tables with notes under them, on stdout; and a file when asked.
 
     **Arguments:** `result`, the JSON object without its schema; `tables`, rich tables; `notes`, lines of text; `rows`,
-    the key of `result` that holds its list of rows, which is what a .csv file gets; `width` of the tables, by default the
-    terminal's.
+    the key of `result` that holds its list of rows, which is what a .csv file gets. Tables fit the terminal; elsewhere they are
+    as wide as they are.
     """
     payload = dumps(result)
     if out is not None:
@@ -212,7 +223,7 @@ def emit(
     from rdiff import table
 
     colour = coloured()
-    shown = [table.text(item, width or max(80, _width()), colour) for item in tables]
+    shown = [table.text(item, _width(), colour) for item in tables]
     if colour:
         shown = [text.replace("FAILS", click.style("FAILS", fg="red")) for text in shown]
         notes = [click.style(note, fg="yellow") if "not reliable" in note else note for note in notes]
@@ -247,7 +258,8 @@ class _Said(logging.Handler):
         self.messages[" ".join(str(message).split())] = "warning"
 
 
-def _width() -> int:
+def _width() -> int | None:
+    """Columns of the terminal; None where stdout is none."""
     import shutil
 
-    return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+    return shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rdiff.cli import common
+from rdiff.cli.failure import interruptible
 from rdiff.provenance import __version__
 
 _TARGET = "rdiff.write_config"
@@ -23,7 +24,7 @@ def equip(command: click.Command) -> click.Command:
             equip(each)
     elif not any(param.name == "write_config" for param in command.params):
         command.params += [_quiet(), _config(), _write_config()]
-        command.callback = _writing(command.callback)
+        command.callback = interruptible(_writing(command.callback))
     return command
 
 
@@ -31,7 +32,7 @@ def _quiet() -> click.Option:
     def callback(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[common.QUIET] = value
 
-    said = "Nothing on stderr but errors: no progress, no notes."
+    said = "Nothing on stderr but errors: no progress, notes or warnings. Stdout stays the same."
     return click.Option(["--quiet", "-q"], is_flag=True, expose_value=False, callback=callback, help=said)
 
 

@@ -1,7 +1,10 @@
 """What the command line says when something goes wrong: one line and an exit code."""
 
 import errno
+import functools
 import os
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -28,6 +31,27 @@ def one_line(error: BaseException) -> tuple[str, int]:
     said = _flat(str(error))
     said = said if len(said) <= 300 else said[:297] + "..."
     return f"rdiff: a fault in rdiff, {type(error).__name__}: {said} (RDIFF_DEBUG=1 shows where)", FAULT
+
+
+def interruptible(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, which with --json says what it was asked for when it is interrupted before anything is reached."""
+
+    @functools.wraps(run)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except KeyboardInterrupt as stop:
+            ctx = click.get_current_context()
+            if not ctx.params.get("as_json"):
+                raise
+            from rdiff.cli import common
+
+            asked = {"command": ctx.info_name, "settings": common.options_of(ctx), "interrupted": True}
+            click.echo(common.dumps(asked))
+            click.echo(one_line(stop)[0], err=True)
+            return INTERRUPTED
+
+    return told
 
 
 def _is_input_error(error: BaseException) -> bool:

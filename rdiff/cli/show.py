@@ -7,8 +7,6 @@ import click
 
 from rdiff.cli import common
 
-_WIDTH = 400  # no column is cut short, whatever the file holds
-
 EXAMPLE = """\b
 Examples:
   rdiff show run.json
@@ -22,17 +20,25 @@ Examples:
 @common.json_option
 @common.out_option
 @click.pass_context
-def show(ctx: click.Context, file: Path, as_json: bool, out: Path | None) -> None:
+def show(ctx: click.Context, file: Path, as_json: bool, out: Path | None) -> int:
     """A file that rdiff wrote, as a table, with the settings it was made with.
 
-    FILE is a .json or .csv that --out wrote, what `rdiff sweep` saved, or its folder. Of paths and of samples it shows how
-    many numbers a column has, their mean, and the extremes. --out writes it in another format.
+    FILE is a .json or .csv that --out wrote, what `rdiff sweep` saved, or its folder. Of paths and of samples it shows their
+    means and extremes. --out writes it in another format.
+
+    Exit code 1, as from `rdiff merge`: some points of the sweep in a folder are not done, or have no numbers.
     """
-    from rdiff.saved import load
+    from rdiff.cli.sweep import code
+    from rdiff.export import made
+    from rdiff.saved import load, made_with
 
     with common.running():
         found = load(file)
         told = json.loads(found.to_json())
         del told["schema"]
         tables, notes = found._shown()
-        common.emit(told, tables, notes, "results" if "results" in told else "rows", as_json, out, width=_WIDTH)
+        notes = list(dict.fromkeys([*notes, *made_with(made(found))]))
+        if out is not None:
+            {".json": found.to_json, ".csv": found.to_csv, ".tex": found.to_latex}[out.suffix.lower()](out)
+        common.emit(told, tables, notes, "rows", as_json, None)
+    return code(found) if file.is_dir() else 0

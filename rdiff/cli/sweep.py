@@ -7,10 +7,11 @@ import click
 
 from rdiff.cli import common
 from rdiff.cli.failure import INTERRUPTED
+from rdiff.solver_names import DEFAULT, SOLVERS
 
-METHOD = ("dt", "chains", "horizon", "burn_in", "solver")
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-INCOMPLETE = 1  # some points have no numbers, or are not where they should be
+INCOMPLETE = 1
+SIMULATED = ("same", "batch", "seed")  # options, besides those of the grid, that a computed law has no use for
 SAVED = common.OutFile(".csv", ".npz", ".json")
 
 EXAMPLE = """\b
@@ -21,7 +22,8 @@ Examples:
   rdiff sweep grid.toml --shard 2/4 --out points                 then: rdiff merge points --json
 
 A grid file holds a table [grid], such as beta = "0.5:2:0.1" and dt = [0.1, 0.05], and may say observables, paired, common,
-seed and exact; options given beside it count more. Exit code 1: some points have no numbers, the others have.
+seed and exact; options given beside it count more. Exit code 1: some points have no numbers, or could not be written; the
+others are shown.
 """
 
 
@@ -43,7 +45,13 @@ class Axis(click.ParamType):
 
 
 def _axis(name: str, what: str) -> Any:
-    return click.option(f"--{name}", type=Axis(), help=what)
+    return click.option(f"--{name}", type=Axis(), multiple=True, callback=_once, help=what)
+
+
+def _once(ctx: click.Context, param: click.Parameter, given: tuple[list[Any], ...]) -> list[Any] | None:
+    if len(given) > 1 and ctx.get_parameter_source(str(param.name)) is click.core.ParameterSource.COMMANDLINE:
+        raise click.BadParameter(f"given {len(given)} times: once, with commas between the values", ctx, param)
+    return [value for values in given for value in values] or None  # of a --config file, a list
 
 
 @click.command(epilog=EXAMPLE)
@@ -51,7 +59,7 @@ def _axis(name: str, what: str) -> Any:
 @_axis("beta", "Drift parameter, such as 0.5:2:0.1 (the end included) or 0.5,1,2.  [default: 1]")
 @_axis("b", "Buffer places a server.  [default: 1]")
 @_axis("n", "Servers: laws of the queue, with --exact.")
-@_axis("solver", "bridge-heun, bridge-euler, projected-euler.  [default: bridge-heun]")
+@_axis("solver", f"{', '.join(SOLVERS)}.  [default: {DEFAULT}]")
 @_axis("dt", "Time step.  [default: 0.1]")
 @_axis("chains", "Independent chains at each point.  [default: 256]")
 @_axis("horizon", "Averaged time of each chain.  [default: 1000]")
@@ -85,17 +93,26 @@ def sweep(
 
     from rdiff import plots
     from rdiff.sweeps.grids import read_toml
+    from rdiff.sweeps.planning import METHOD
     from rdiff.sweeps.sweep import SweepInterrupted
     from rdiff.sweeps.sweep import sweep as run
 
     with common.running(x64):
         said = read_toml(file) if file is not None else {"grid": {}}
-        grid = {"beta": [1.0], **said["grid"], **{name: values for name, values in axes.items() if values is not None}}
-        texts = observables or tuple(said.get("observables", ()))
+        typed = {name: values for name, values in axes.items() if values is not None}
+        grid = {**({} if "lam" in said["grid"] else {"beta": [1.0]}), **said["grid"], **typed}
+        exact = exact or bool(said.get("exact"))
+        used = [name for name in ctx.params if name in grid or _given(ctx, name)]
+        if exact and (idle := [name for name in used if name in (*METHOD, *SIMULATED)]):
+            raise click.UsageError(f"{_words(ctx, idle)}: of no use to --exact, which simulates nothing", ctx)
+        if "n" in grid and not exact:
+            words = _words(ctx, ["n"])
+            raise click.UsageError(f"{words}: queues are computed: add --exact (rdiff queue simulate simulates one)", ctx)
         places = [b for b in grid.get("b", [1]) if isinstance(b, int)]
-        h = common.parse_observables(texts, max(min(places, default=1), 0) + 1)
-        law = "exact" if exact or said.get("exact") else "simulated"
-        options = {name: grid.pop(name)[0] for name in METHOD if len(grid.get(name, ())) == 1 and law == "simulated"}
+        for b in places:
+            common.Buffer().convert(b, None, ctx)  # refuses what takes hours
+        h = common.parse_observables(observables or tuple(said.get("observables", ())), max(min(places, default=1), 0) + 1)
+        options = {name: grid.pop(name)[0] for name in METHOD if len(grid.get(name, ())) == 1}
         if plot is not None:
             plots.matplotlib()  # missing: said before the work, not after it
             varying = [name for name, values in grid.items() if len(values) > 1]
@@ -106,16 +123,17 @@ def sweep(
         interrupted = False
         try:
             found = run(
-                grid, h, law=law, paired=paired or bool(said.get("paired")), common=same or bool(said.get("common")),
-                key=seed if seed is not None else said.get("seed", 0), dtype=jnp.float64 if x64 else None, out=out, shard=shard,
-                batch=batch, checkpoint=checkpoint, progress=common.on_terminal(), **options,
+                grid, h, law="exact" if exact else "simulated", paired=paired or bool(said.get("paired")),
+                common=same or bool(said.get("common")), key=said.get("seed", 0) if seed is None else seed,
+                dtype=jnp.float64 if x64 else None, out=out, shard=shard, batch=batch, checkpoint=checkpoint,
+                progress=common.on_terminal(), **options,
             )  # fmt: skip
         except SweepInterrupted as stop:
             found, interrupted = stop.partial, True
         if plot is not None and len(found) > 1:
             plots.sweep(plot, found, level=level)
         _show(ctx, found, level, as_json, save, interrupted)
-    return INTERRUPTED if interrupted else _code(found)
+    return INTERRUPTED if interrupted else code(found)
 
 
 @click.command(epilog="\b\nExample:\n  rdiff merge points --save all.csv")
@@ -127,18 +145,30 @@ def sweep(
 def merge(ctx: click.Context, folders: tuple[Path, ...], save: Path | None, level: float, as_json: bool) -> int:
     """What is done of a sweep, from the folders that its parts were written to.
 
-    Exit code 1: some points are not done, or have no numbers; the others are shown.
+    The points are those of the grid last asked for. Exit code 1: some are not done, or have no numbers; the others are
+    shown.
     """
     from rdiff.sweeps.sweep import merge as read
 
     with common.running():
         found = read(*folders)
         _show(ctx, found, level, as_json, save, False)
-    return _code(found)
+    return code(found)
 
 
-def _code(found: Any) -> int:
-    return INCOMPLETE if found.failures or found.missing or found.notes else 0
+def code(found: Any) -> int:
+    """The exit code that a sweep ends with."""
+    return 0 if found.complete else INCOMPLETE
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+
+
+def _words(ctx: click.Context, names: list[str]) -> str:
+    """Parameters as they were given: options, or keys of the grid file."""
+    option = {param.name: param.opts[0] for param in ctx.command.params}
+    return ", ".join(option[name] if _given(ctx, name) else f"{name} in {ctx.params['file']}" for name in names)
 
 
 def _show(ctx: click.Context, found: Any, level: float, as_json: bool, save: Path | None, interrupted: bool) -> None:

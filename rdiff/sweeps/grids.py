@@ -94,20 +94,12 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is no TOML file: {error}") from None
-    unknown = sorted(set(found) - {"grid", "observables", "paired", "common", "seed", "exact"})
+    kinds = {"observables": (list, "a list of texts"), "seed": (int, "an integer")}
+    kinds |= dict.fromkeys(("paired", "common", "exact"), (bool, "true or false"))
+    unknown = sorted(set(found) - {"grid", *kinds})
     if unknown or not isinstance(found.get("grid"), dict):
         what = f"it says {', '.join(unknown)}" if unknown else "it has none"
-        raise InputError(
-            f"{path} must hold a table [grid] of parameters, and may say observables, paired, common, seed and exact: {what}"
-        )
-    truth = (bool, "true or false")
-    kinds = {
-        "observables": (list, "a list of texts"),
-        "seed": (int, "an integer"),
-        "paired": truth,
-        "common": truth,
-        "exact": truth,
-    }
+        raise InputError(f"{path} must hold a table [grid] of parameters, and may say {', '.join(kinds)}: {what}")
     for name, (kind, what) in kinds.items():
         if name in found and not isinstance(found[name], kind):
             raise InputError(f"{path}: {name} must be {what}, got {found[name]!r}")
@@ -144,11 +136,13 @@ def _range(text: str) -> list[Any]:
     try:
         start, end, step = (decimal.Decimal(part.strip()) for part in text.split(":"))
         count = int((end - start) / step) + 1
-    except (ValueError, ArithmeticError, decimal.InvalidOperation):
-        count = 0
-    if not 0 < count <= MOST_POINTS:
+    except (ValueError, ArithmeticError):
+        start, step, count = decimal.Decimal(), decimal.Decimal(), 0
+    if count < 1:
         raise InputError(f"{text!r} must be start:end:step with a step that leads from start to end, such as 0.5:2:0.1")
-    return [_value(str(start + k * step)) for k in range(count)]  # pyright: ignore[reportPossiblyUnboundVariable]
+    if count > MOST_POINTS:
+        raise InputError(f"{text!r} has {count:,} values, more than {MOST_POINTS:,} (usual cause: the order is start:end:step)")
+    return [_value(str(start + k * step)) for k in range(count)]
 
 
 def _value(text: str) -> Any:

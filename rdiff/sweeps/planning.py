@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdiff import solvers
 from rdiff.averages import MEMORIES, describe, whole_steps
 from rdiff.chains import DiffusionChain, PairedChain
 from rdiff.errors import InputError, duration, integer
@@ -23,17 +22,14 @@ from rdiff.noise import AbstractNoise
 from rdiff.precision import cast, precision
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.queue.chain import JSQQueue
+from rdiff.solver_names import DEFAULT, solver_named
 from rdiff.solvers.base import fixed_step_only
 from rdiff.sweeps.grids import label
 from rdiff.sweeps.lanes import Point, is_number
 from rdiff.sweeps.store import digest
 
 _P = TypeVar("_P", bound=tuple)
-SOLVERS = {
-    "bridge-heun": solvers.BridgeHeun,
-    "bridge-euler": solvers.BridgeEuler,
-    "projected-euler": solvers.ProjectedEuler,
-}
+METHOD = ("dt", "chains", "horizon", "burn_in", "solver")  # what a grid may say besides the model's parameters
 
 
 class ExactPoint(NamedTuple):
@@ -145,15 +141,28 @@ def build(model: Callable[..., Any], values: Mapping[str, Any]) -> tuple[Any, di
 
     **Raises:** `InputError` when it has no such parameters, or lacks one.
     """
+    takes = inspect.signature(model)
     try:
-        bound = inspect.signature(model).bind(**values)
+        bound = takes.bind(**values)
     except TypeError as error:
-        takes = ", ".join(inspect.signature(model).parameters)
-        more = "; n is a parameter of the queue, whose law is exact (law='exact')" if "n" in values else ""
-        raise InputError(f"{name_of(model)} takes {takes}: {error}{more}") from None
+        why = _misfit(takes.parameters, values) or error
+        raise InputError(f"{name_of(model)} takes {', '.join(takes.parameters)}: {why}") from None
     bound.apply_defaults()
     plain = (int, float, str, type(None))
     return model(**values), {name: value for name, value in bound.arguments.items() if isinstance(value, plain)}
+
+
+def _misfit(takes: Mapping[str, inspect.Parameter], values: Mapping[str, Any]) -> str:
+    """Why a model that takes these parameters cannot have those values."""
+    strange = [name for name in values if name not in takes]
+    if "n" in strange:
+        return "n is a parameter of the queue, whose law is exact (law='exact')"
+    if method := [name for name in strange if name in METHOD]:
+        return f"an exact law has no use for {', '.join(method)}, of simulations"
+    if strange:
+        return f"the grid has {', '.join(strange)}"
+    lacking = [name for name, each in takes.items() if each.default is each.empty and name not in values]
+    return f'the grid has no {", ".join(lacking)}: give values, as in {{"{lacking[0]}": [0.5, 1.0]}}' if lacking else ""
 
 
 def name_of(thing: Any) -> str:
@@ -177,6 +186,7 @@ def _times(process: AbstractReflectedDiffusion, method: Mapping[str, Any]) -> tu
     burn_in = method["burn_in"]
     if burn_in is None:
         burn_in = horizon / 5 if memory is None else MEMORIES * memory
+        whole_steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
     if not (isinstance(burn_in, (int, float)) and 0 <= burn_in < math.inf):
         raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
     if burn_in / dt >= 2**31:
@@ -185,10 +195,8 @@ def _times(process: AbstractReflectedDiffusion, method: Mapping[str, Any]) -> tu
 
 
 def solver_of(solver: Any) -> Any:
-    """The solver of that name, or the one given; None is the default. **Raises:** `InputError`."""
-    if isinstance(solver, str) and solver not in SOLVERS:
-        raise InputError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    return fixed_step_only(SOLVERS[solver or "bridge-heun"]() if solver is None or isinstance(solver, str) else solver)
+    """The solver given, or that of the name given; None is the default. **Raises:** `InputError`."""
+    return fixed_step_only(solver_named(solver or DEFAULT) if solver is None or isinstance(solver, str) else solver)
 
 
 def _program(numbers: Any, frame: Any, dim: int, dtype: Any) -> str:

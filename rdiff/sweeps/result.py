@@ -1,9 +1,8 @@
 """`Sweep`: what a sweep gives, a row for each point and observable; as a table, as arrays, and as a file."""
 
-import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 
 from rdiff import table
 from rdiff.errors import InputError
-from rdiff.estimate import Estimate, Estimates
+from rdiff.estimate import Estimate, Estimates, cells, plain
 from rdiff.export import Exports
+from rdiff.records import columns_of, csv_text, read_csv
 from rdiff.sweeps.grids import label
 
-_NUMBERS = ("mean", "stderr", "dof", "error", "ess", "rhat", "bias")
-_TEXTS = ("observable", "cautions", "failed")
+_NONE = {**dict.fromkeys(Estimate(math.nan, math.nan).to_dict()), "reliable": False, "cautions": [], "dof": None}
 
 
 class Sweep(Exports):
@@ -55,6 +54,11 @@ class Sweep(Exports):
         """What went wrong, by point in words; empty when every point has its numbers."""
         return {label(point): found for point, found in zip(self.points, self.found) if isinstance(found, str)}
 
+    @property
+    def complete(self) -> bool:
+        """Whether every point asked for has its numbers, and nothing went wrong on the way."""
+        return not (self.failures or self.missing or self.notes)
+
     def __len__(self) -> int:
         return len(self.points)
 
@@ -92,134 +96,87 @@ class Sweep(Exports):
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Plain data for JSON: NaN and infinity are None."""
-        empty = dict.fromkeys(Estimate(math.nan, math.nan).to_dict())
         rows = []
-        for point, found in zip(self.points, self.found):
-            for name in self.observables:
-                failed = found if isinstance(found, str) else None
-                row = {**empty, "reliable": False, "cautions": []} if isinstance(found, str) else found[name].to_dict(level)
-                rows.append({**point, **row, "observable": name, "level": level, "failed": failed})
+        for point, name, found in self._each():
+            failed = found if isinstance(found, str) else None
+            row = _NONE if isinstance(found, str) else {**found.to_dict(level), "dof": plain(found.dof)}
+            rows.append({**point, **row, "observable": name, "level": level, "failed": failed})
         return {"settings": self.settings, "rows": rows, "notes": list(self.notes), "missing": list(self.missing)}
 
     def table(self, level: float = 0.95, title: str | None = None) -> Any:
         """The `rich` table that `print` shows as text."""
-        exact = any(not isinstance(found, str) and any(e.error is not None for e in found.values()) for found in self.found)
-        rows = []
-        for point, found in zip(self.points, self.found):
-            for name in self.observables:
-                values = [str(value) for value in point.values()]
-                if isinstance(found, str):
-                    rows.append([*values, name, "failed", "-", "-"])
-                    continue
-                estimate = found[name]
-                scale = estimate.stderr if estimate.error is None else estimate.error
-                low, high = (table.number(x, scale) for x in estimate.ci(level))
-                mark = "" if estimate.reliable else " *"
-                rows.append([*values, name, table.number(estimate.mean, scale) + mark, table.number(scale), f"[{low}, {high}]"])
-        columns = [*self.parameters, "observable", "mean", "error" if exact else "stderr", f"{100 * level:g}% interval"]
-        return table.build(columns, rows, title)
+        rows, error = [], "stderr"
+        for point, name, found in self._each():
+            if isinstance(found, str):
+                own = [name, "failed", "-", "-"]
+            else:
+                own = cells(name, found, level)[:4]
+                own[1] += "" if found.reliable else " *"
+                error = error if found.error is None else "error"
+            rows.append([*map(str, point.values()), *own])
+        return table.build([*self.parameters, "observable", "mean", error, f"{100 * level:g}% interval"], rows, title)
 
     def remarks(self) -> list[str]:
         """Lines to print under the table: notes, what is missing or failed, and what is not reliable."""
         marked: dict[str, list[str]] = {}
-        for point, found in zip(self.points, self.found):
-            for estimate in () if isinstance(found, str) else found.values():
-                for caution in estimate.cautions:
-                    marked.setdefault(caution, []).append(f"{label(point)}: {estimate.name}")
+        for point, name, found in self._each():
+            for caution in () if isinstance(found, str) else found.cautions:
+                marked.setdefault(caution, []).append(f"{label(point)}: {name}")
         lines = [*self.notes]
         if self.missing:
-            lines.append(f"{len(self.missing)} of {len(self) + len(self.missing)} points are not done: {_some(self.missing)}")
+            count = len(self.missing)
+            lines.append(f"{count} of {len(self) + count} points are not done: {_few([*map(label, self.missing)])}")
         lines += [f"failed at {point}: {why}" for point, why in self.failures.items()]
         return lines + [f"* not reliable ({_few(where)}): {caution}" for caution, where in marked.items()]
+
+    def _each(self) -> Iterator[tuple[dict[str, Any], str, Estimate | str]]:
+        """Point, observable, and what was found."""
+        for point, found in zip(self.points, self.found):
+            yield from ((point, name, found if isinstance(found, str) else found[name]) for name in self.observables)
 
     def _shown(self) -> tuple[list[Any], list[str]]:
         return [self.table()], self.remarks()
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz (an array a column) or a .csv file; `Sweep.load` reads both.
+        """Write the rows as an .npz (an array a column) or a .csv file; `Sweep.load` reads both.
 
         **Raises:** `InputError` for another ending.
         """
-        path, columns = Path(path), self._columns()
+        path, about = Path(path), {**self.settings, "notes": self.notes, "missing": self.missing}
         if path.suffix.lower() == ".npz":
-            about = json.dumps([self.settings, self.notes, self.missing])
-            np.savez_compressed(path, **{name: np.array(values) for name, values in columns.items()}, about=np.array(about))  # pyright: ignore
+            columns = {name: np.array(values) for name, values in columns_of(self.rows).items()}
+            np.savez_compressed(path, **columns, about=np.array(json.dumps(about)))  # pyright: ignore[reportArgumentType]
         elif path.suffix.lower() == ".csv":
-            columns["settings"] = [json.dumps([self.settings, self.notes, self.missing]), *[""] * (len(columns["mean"]) - 1)]
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(columns)
-                writer.writerows(zip(*columns.values()))
+            path.write_text(csv_text(self.rows, about), encoding="utf-8")
         else:
             raise InputError(f"a sweep is saved as .npz or .csv, got {str(path)!r}")
 
     @staticmethod
     def load(path: str | Path) -> "Sweep":
         """A sweep from the file that `save` wrote. **Raises:** `InputError` when it is not one."""
-        path, about = Path(path), "[{}, [], []]"
+        path = Path(path)
         try:
             if path.suffix.lower() == ".npz":
                 with np.load(path) as file:
                     columns = {name: file[name].tolist() for name in file.files}
-                about = columns.pop("about")
+                about = json.loads(columns.pop("about"))
+                columns["cautions"] = [text.split("; ") if text else [] for text in columns["cautions"]]
+                rows = [dict(zip(columns, values)) for values in zip(*columns.values())]
             else:
-                with open(path, newline="", encoding="utf-8") as file:
-                    names, *rows = csv.reader(file)
-                columns = {name: [_read(name, row[i]) for row in rows] for i, name in enumerate(names)}
-                about = columns.pop("settings", [about])[0]
-            return _rebuilt(columns, *json.loads(about))
-        except (ValueError, KeyError, IndexError, EOFError) as error:
+                rows, about = read_csv(path.read_text(encoding="utf-8"))
+            return _rebuilt(rows, **{name: about.pop(name, ()) for name in ("notes", "missing")}, settings=about)
+        except (ValueError, KeyError, IndexError, EOFError, TypeError, AttributeError, StopIteration) as error:
             raise InputError(f"{path} does not hold a sweep: {error}") from None
 
-    def _columns(self) -> dict[str, list[Any]]:
-        """Long format: a value for each point and observable."""
-        rows = []
-        for point, found in zip(self.points, self.found):
-            for name in self.observables:
-                row: dict[str, Any] = {**point, "observable": name, "cautions": "", "failed": ""}
-                if isinstance(found, str):
-                    row |= {**dict.fromkeys(_NUMBERS, math.nan), "failed": found}
-                else:
-                    values = {field: getattr(found[name], field) for field in _NUMBERS}
-                    row |= {field: math.nan if value is None else float(value) for field, value in values.items()}
-                    row["cautions"] = "; ".join(found[name].cautions)
-                rows.append(row)
-        return {name: [row[name] for row in rows] for name in (*self.parameters, "observable", *_NUMBERS, *_TEXTS[1:])}
 
-
-def _rebuilt(columns: dict[str, list[Any]], settings: dict, notes: list, missing: list) -> Sweep:
-    parameters = [name for name in columns if name not in (*_NUMBERS, *_TEXTS)]
-    observables = list(dict.fromkeys(columns["observable"]))
+def _rebuilt(rows: Sequence[dict[str, Any]], settings: dict, notes: Sequence[str], missing: Sequence[dict]) -> Sweep:
+    columns, observables = [*rows[0]], list(dict.fromkeys(row["observable"] for row in rows))
     points, found = [], []
-    for start in range(0, len(columns["observable"]), len(observables)):
-        points.append({name: columns[name][start] for name in parameters})
-        if columns["failed"][start]:
-            found.append(columns["failed"][start])
-            continue
-        estimates = Estimates()
-        for i in range(start, start + len(observables)):
-            numbers = {field: columns[field][i] for field in _NUMBERS}
-            known = {field: None if math.isnan(numbers[field]) else numbers[field] for field in ("bias", "error")}
-            cautions = tuple(columns["cautions"][i].split("; ")) if columns["cautions"][i] else ()
-            name = columns["observable"][i]
-            estimates[name] = Estimate(**{**numbers, **known}, name=name, cautions=cautions)
-        found.append(estimates)
+    for each in zip(*[iter(rows)] * len(observables), strict=True):
+        points.append({name: each[0][name] for name in columns[: columns.index("observable")]})
+        failed, estimates = each[0]["failed"], Estimates({row["observable"]: Estimate.of(row) for row in each})
+        found.append(failed if isinstance(failed, str) and failed else estimates)
     return Sweep(points, found, observables, settings, notes, missing)
-
-
-def _read(name: str, text: str) -> Any:
-    if name in _TEXTS:
-        return text
-    for kind in (int, float) if name not in _NUMBERS else (float,):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _some(points: Sequence[Mapping[str, Any]]) -> str:
-    return _few([label(point) for point in points])
 
 
 def _few(words: Sequence[str], most: int = 3) -> str:

@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import logging
-import math
 import os
 import time
 import uuid
@@ -26,7 +25,7 @@ from rdiff.engine import Checkpoint
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate, Estimates, plain
 
-SCHEMA = 1
+SCHEMA = 2
 _VARIED = "in the grid"
 _ABANDONED = 3600.0  # seconds after which a half-written file is one of a process that was killed
 Found = Estimates | str  # what a point gave, or what went wrong there
@@ -62,61 +61,59 @@ class Store:
 
         **Raises:** `InputError` when nothing can be written there, or the folder holds a sweep of other settings.
         """
+        path = self.folder / "sweep.json"
+        before = _load(path)
+        if before is None and path.exists():
+            logger.warning("%s is damaged: it is written anew; points that were done are kept", path)
+        if before is not None and (changed := _changed(before, settings, points)):
+            other = f"{self.folder} holds a sweep of other settings"
+            raise InputError(f"{other}: {changed}; give another folder, or those settings")
+        record = {"settings": dict(settings), "points": [[name, dict(values)] for name, values in points]}
         try:
             for part in ("points", "running"):
                 (self.folder / part).mkdir(parents=True, exist_ok=True)
-            self._write(self.folder / "probe", b"")
-            (self.folder / "probe").unlink(missing_ok=True)
+            self._write(path, _dump(record))
         except OSError as error:
             raise InputError(f"cannot write in {self.folder}: {error.strerror or error}") from None
-        path = self.folder / "sweep.json"
-        before = _load(path) if path.exists() else None
-        if path.exists() and before is None:
-            logger.warning("%s is damaged: it is written anew; points that were done are kept", path)
-        if before is not None:
-            was = before["settings"]
-            changed = [
-                f"{name} was {was.get(name, _VARIED)!r}, now {settings.get(name, _VARIED)!r}"
-                for name in sorted({*was, *settings})
-                if _canonical(was.get(name, _VARIED)) != _canonical(settings.get(name, _VARIED))
-            ]
-            known = {digest(values): name for name, values in before["points"]}
-            if not changed and any(known.get(digest(values), name) != name for name, values in points):
-                changed = ["the model or an observable is another function than it was"]
-            if changed:
-                what = "; ".join(changed)
-                raise InputError(
-                    f"{self.folder} holds a sweep of other settings: {what}; give another folder, or those settings"
-                )
-        record = {"settings": dict(settings), "points": [[name, dict(values)] for name, values in points]}
-        if _canonical(before) != _canonical(record):
-            try:
-                self._write(path, _dump(record))
-            except OSError as error:
-                raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+        for left in self.folder.glob(".*.*.*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _ABANDONED:
+                    _remove(left)
 
     def read(self, name: str) -> Found | None:
         """What was found at the point of that name, None when it is not done."""
-        path = self.folder / "points" / f"{name}.json"
-        record = _load(path) if path.exists() else None
+        path = self._point(name)
+        if path.is_dir():
+            logger.warning("%s is a folder, where the file of a point should be: that point cannot be kept; remove it", path)
+            return None
+        record = _load(path)
         if record is None or record.get("point") != name:  # damaged, or a copy of another point's file
             if path.exists():
                 logger.warning("%s is damaged: that point is not done", path)
             return None
         if record["failed"] is not None:
             return str(record["failed"])
-        return Estimates({item["name"]: _estimate(item) for item in record["estimates"]})
+        return Estimates({row["observable"]: Estimate.of(row) for row in record["estimates"]})
 
     def write(self, name: str, values: Mapping[str, Any], found: Found) -> bool:
         """Keep what was found at a point; whether that worked. What did not is told once, and the sweep goes on."""
-        failed = found if isinstance(found, str) else None
-        estimates = [] if isinstance(found, str) else [_plain(estimate) for estimate in found.values()]
-        record = {"point": name, "values": dict(values), "failed": failed, "estimates": estimates}
-        return self._try(self.folder / "points" / f"{name}.json", _dump(record))
+        path, record = self._point(name), {"point": name, "values": dict(values), "failed": None, "estimates": []}
+        if path.is_dir():  # `read` has told
+            self.unsaved = self.unsaved or "a folder is in the place of the file"
+            return False
+        if isinstance(found, str):
+            record["failed"] = found
+        else:
+            record["estimates"] = [{**e.to_dict(), "dof": plain(e.dof), "settings": e.settings} for e in found.values()]
+        return self._try(path, _dump(record))
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that point."""
-        return (self.folder / "points" / f"{name}.json").exists()
+        return self._point(name).is_file()
+
+    def others(self, names: Container[str]) -> int:
+        """How many points are done besides those."""
+        return sum(path.stem not in names for path in (self.folder / "points").glob("*.json") if path.is_file())
 
     def begun(self, wanted: Iterable[str], done: Container[str] = ()) -> list[list[str]]:
         """The batches under way that have wanted points only, as the names of their points; those all done are dropped."""
@@ -129,7 +126,7 @@ class Store:
                 _forget(path, error)
                 continue
             if all(name in done for name in names):
-                path.unlink(missing_ok=True)
+                _remove(path)
             elif wanted.issuperset(names):
                 found.append(names)
                 wanted -= set(names)
@@ -160,7 +157,10 @@ class Store:
 
     def drop(self, names: Sequence[str]) -> None:
         """A batch is done."""
-        self._running(names).unlink(missing_ok=True)
+        _remove(self._running(names))
+
+    def _point(self, name: str) -> Path:
+        return self.folder / "points" / f"{name}.json"
 
     def _running(self, names: Sequence[str]) -> Path:
         return self.folder / "running" / f"{digest(list(names))[:20]}.npz"
@@ -187,29 +187,42 @@ class Store:
         except OSError:
             new.unlink(missing_ok=True)
             raise
-        for left in self.folder.glob(f".{path.name}.*"):
-            with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > _ABANDONED:
-                    left.unlink()
 
 
 def manifest(folder: str | os.PathLike) -> dict[str, Any]:
     """The settings and points of the sweep in a folder. **Raises:** `InputError` when there is none."""
     path = Path(folder) / "sweep.json"
-    record = _load(path) if path.exists() else None
+    record = _load(path)
     if record is None:
         raise InputError(f"{path} is {'damaged' if path.exists() else 'not there'}: a sweep's folder holds one (out=, --out)")
     return record
 
 
+def _changed(before: dict[str, Any], settings: Mapping[str, Any], points: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """In what these settings differ from those of the record before; empty when in nothing."""
+    was, what = before["settings"], []
+    for name in sorted({*was, *settings}):
+        old, new = was.get(name, _VARIED), settings.get(name, _VARIED)
+        if _canonical(old) != _canonical(new):
+            what.append(f"{name} was {old!r}, now {new!r}")
+    known = {digest(values): name for name, values in before["points"]}
+    if not what and any(known.get(digest(values), name) != name for name, values in points):
+        what = ["the model or an observable is another function than it was"]
+    return "; ".join(what)
+
+
 def _forget(path: Path, why: Exception) -> None:
     logger.warning("%s is damaged (%s): that batch of points starts over", path, why)
-    path.unlink(missing_ok=True)
+    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):  # not there, or nothing that can be taken away
+        path.unlink()
 
 
 def _dump(record: dict[str, Any]) -> bytes:
-    body = json.dumps(record, allow_nan=False)
-    return json.dumps({"schema": SCHEMA, "sha256": hashlib.sha256(body.encode()).hexdigest(), "record": record}).encode()
+    return json.dumps({"schema": SCHEMA, "sha256": _checksum(record), "record": record}).encode()
 
 
 def _load(path: Path) -> dict[str, Any] | None:
@@ -217,10 +230,14 @@ def _load(path: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_bytes())
         record = found["record"]
-        whole = hashlib.sha256(json.dumps(record, allow_nan=False).encode()).hexdigest() == found["sha256"]
+        whole = found["schema"] == SCHEMA and found["sha256"] == _checksum(record)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return record if whole else None
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, allow_nan=False).encode()).hexdigest()
 
 
 def _canonical(value: Any) -> Any:
@@ -229,17 +246,3 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_canonical(item) for item in value]
     return repr(float(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-def _plain(estimate: Estimate) -> dict[str, Any]:
-    numbers = {name: plain(getattr(estimate, name)) for name in ("mean", "stderr", "dof", "ess", "rhat", "bias", "error")}
-    settings = [[name, value] for name, value in estimate.settings]
-    return {"name": estimate.name, **numbers, "cautions": list(estimate.cautions), "settings": settings}
-
-
-def _estimate(item: Mapping[str, Any]) -> Estimate:
-    """NaN and infinity are null in a file."""
-    numbers = {name: math.nan if item[name] is None else item[name] for name in ("mean", "stderr", "ess", "rhat")}
-    dof = math.inf if item["dof"] is None else item["dof"]
-    texts = {"cautions": tuple(item["cautions"]), "settings": tuple((name, value) for name, value in item["settings"])}
-    return Estimate(**numbers, name=item["name"], dof=dof, bias=item["bias"], error=item["error"], **texts)

@@ -1,8 +1,9 @@
 """`sweep`: E h along a grid of parameters, simulated or exact, on one machine or many, and safe against interruption."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +14,16 @@ from rdiff.functionals import Observable, by_name
 from rdiff.models import JSQDiffusion
 from rdiff.noise import AbstractNoise, Xoshiro, root_key
 from rdiff.precision import as_dtype
-from rdiff.progress import progress_bar
+from rdiff.progress import Done, progress_bar
+from rdiff.provenance import provenance
 from rdiff.sweeps.grids import points
 from rdiff.sweeps.lanes import Point
 from rdiff.sweeps.planning import ExactPoint, Simulation, exact, name_of, solver_of
 from rdiff.sweeps.result import Sweep
 from rdiff.sweeps.store import Found, Store, manifest
 from rdiff.sweeps.tasks import Task, answers, batched
+
+logger = logging.getLogger(__name__)
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -93,6 +97,8 @@ def sweep(
         raise InputError(f"law must be 'simulated' or 'exact', got {law!r}")
     if batch is not None:
         integer("batch", batch, 1, "points that run at once")
+    if not (isinstance(checkpoint, (int, float)) and checkpoint >= 0):
+        raise InputError(f"checkpoint must be seconds, 0 or more, got {checkpoint!r}")
     observables, dtype, noise = by_name(h), as_dtype(dtype), noise or Xoshiro()
     rows = points(grid, paired)
     root = root_key(key)
@@ -109,16 +115,15 @@ def sweep(
             settings["solver"] = name_of(solver_of(solver))
         settings |= {"bias": bias, "noise": name_of(noise), "dtype": jnp.dtype(dtype).name}
         settings |= {"key": data.tolist(), "common": common}
-    settings |= _versions()
-    store = None
-    if out is not None:
-        store = Store(out)
-        store.open(settings, [(point.name, point.values) for point in plan])
-    plan = plan[_shard(shard, len(plan))]
+    settings |= {name: value for name, value in provenance() if name != "device"}  # any device may go on with it
+    whole, plan = plan, _part(plan, shard)
+    values, todo = {point.name: point.values for point in plan}, {point.name: point for point in plan}
+    store: Store | None = None
     found: dict[str, Found] = {}
     parts: list[tuple[list[Any], int]] = []
-    todo = {point.name: point for point in plan}
-    if store is not None:
+    if out is not None:
+        store = Store(out)
+        store.open(settings, [(point.name, point.values) for point in whole])
         found = {name: was for name in todo if (was := store.read(name)) is not None}
         begun = store.begun(todo, found)
         parts = [([todo[name] for name in names], len(names)) for names in begun]
@@ -130,19 +135,22 @@ def sweep(
     notes: list[str] = []
     try:
         with progress_bar(progress) as show:
-            for task, answer in answers(tasks, executor, notes, lambda more: show(_Standing(len(found) + more, len(plan)))):
+            for task, answer in answers(tasks, executor, notes, lambda more: show(Done(len(found) + more, len(plan)))):
                 found.update(zip([point.name for point in task.points], answer))
-                _save(store, task.points, found)  # a worker may have no way to the folder
+                if store is not None:  # a worker may have no way to the folder
+                    _save(store, task.points, found)
     except KeyboardInterrupt:
         notes.append(f"interrupted: {'the same call goes on from here' if store else 'with a folder (out) it could go on'}")
-        raise SweepInterrupted(_gathered(plan, found, settings, notes)) from None
+        raise SweepInterrupted(_gathered(values, found, settings, notes)) from None
     if store is not None and (lost := _save(store, plan, found)):
         notes.append(f"{lost} points could not be written to {store.folder} ({store.unsaved}): they are here only")
-    return _gathered(plan, found, settings, notes)
+    return _gathered(values, found, settings, notes)
 
 
 def merge(*folders: str | os.PathLike) -> Sweep:
     """The sweep in a folder, or in several that shards of one grid were written to, as far as it is done.
+
+    Its points are those of the grid last asked for; a line in the log says how many more are done of grids before.
 
     **Raises:** `InputError` when a folder holds none, or they hold sweeps of different settings.
     """
@@ -158,49 +166,38 @@ def merge(*folders: str | os.PathLike) -> Sweep:
     found: dict[str, Found] = {}
     for store in map(Store, folders):
         found |= {name: was for name in points if name not in found and (was := store.read(name)) is not None}
-    return _gathered([_Known(name, values) for name, values in points.items()], found, settings)
+        if others := store.others(points):
+            logger.warning(
+                "%s holds %d more points that are done, of grids asked for before: a sweep of such a grid with this folder "
+                "reads them", store.folder, others,
+            )  # fmt: skip
+    return _gathered(points, found, settings)
 
 
-class _Known(NamedTuple):
-    name: str
-    values: dict[str, Any]
+def _gathered(
+    points: Mapping[str, dict[str, Any]], found: Mapping[str, Found], settings: dict[str, Any], notes: Sequence[str] = ()
+) -> Sweep:
+    done = [name for name in points if name in found]
+    missing = [values for name, values in points.items() if name not in found]
+    return Sweep([points[k] for k in done], [found[k] for k in done], settings["observables"], settings, notes, missing)
 
 
-def _gathered(plan: Sequence[Any], found: Mapping[str, Found], settings: dict[str, Any], notes: Sequence[str] = ()) -> Sweep:
-    done = [point for point in plan if point.name in found]
-    missing = [point.values for point in plan if point.name not in found]
-    values, results = [point.values for point in done], [found[point.name] for point in done]
-    return Sweep(values, results, settings["observables"], settings, notes, missing)
-
-
-def _save(store: Store | None, plan: Sequence[Any], found: Mapping[str, Found]) -> int:
+def _save(store: Store, plan: Sequence[Any], found: Mapping[str, Found]) -> int:
     """Write those points that have no file yet; how many could not be."""
-    if store is None:
-        return 0
     lacking = [point for point in plan if point.name in found and not store.has(point.name)]
     return sum(not store.write(point.name, point.values, found[point.name]) for point in lacking)
 
 
-class _Standing(NamedTuple):
-    done: float
-    total: int
-
-
-def _shard(shard: str | None, count: int) -> slice:
+def _part(plan: Sequence[Any], shard: str | None) -> Sequence[Any]:
+    """The points of that shard, all where there is none."""
     if shard is None:
-        return slice(count)
+        return plan
     try:
         i, n = (int(part) for part in shard.split("/"))
     except (AttributeError, ValueError):
         i, n = 0, 0
     if not 1 <= i <= n:
         raise InputError(f"shard must be i/n with 1 <= i <= n, such as 2/4, got {shard!r}")
-    return slice(i - 1, None, n)
-
-
-def _versions() -> dict[str, str]:
-    from importlib import metadata
-
-    import rdiff
-
-    return {"rdiff": rdiff.__version__, "jax": metadata.version("jax")}
+    if i > len(plan):
+        logger.warning("part %s of the grid is empty: the grid has %d points", shard, len(plan))
+    return plan[i - 1 :: n]
