@@ -3,11 +3,10 @@
     python examples/beta_extremes.py [--small]
 
 Near critical load the limit is one-dimensional and beta Y2 is close to a Gamma(2, 1); with much idle capacity a queue is as
-rare as phi(beta), the normal density. Exact laws, computed, not simulated. Writes beta_extremes.png beside this script.
+rare as phi(beta), the normal density. Exact laws, computed, not simulated. Writes beta_extremes.png where it is run.
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -54,4 +53,4 @@ right.set_ylim(bottom=0.9)
 right.set_title(r"$E\,Y_2/\varphi(\beta) \to 1$ as $\beta \to \infty$", fontsize="medium")
 for axis in (left, right):
     axis.spines[["top", "right"]].set_visible(False)
-figure.savefig(Path(__file__).with_suffix(".png"), dpi=150)
+figure.savefig("beta_extremes.png", dpi=150)

@@ -3,11 +3,10 @@
     python examples/beta_grid.py [--small]
 
 All points run as lanes of one program. d/dbeta E h(Y) = -E f_1(Y), f the solution of the Poisson equation. Writes beta_grid.png
-beside this script.
+where it is run.
 """
 
 import sys
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +23,7 @@ h = {
     "exp(-y1-y2)": lambda y: jnp.exp(-y[0] - y[1]),
 }
 
-found = rdiff.sweep({"beta": betas}, h, chains=256, horizon=1000.0)
+found = rdiff.sweep({"beta": betas}, h, chains=256, horizon=500.0)
 exact = rdiff.sweep({"beta": betas}, h, law="exact")
 z = {name: (found.mean(name) - exact.mean(name)) / found.stderr(name) for name in h}
 slopes = rdiff.StationaryLaw.grid(betas).sensitivity(h)
@@ -37,4 +36,4 @@ for name in h:
 columns = ["observable", "beta", "simulated", "stderr", "exact", "z", "d/dbeta"]
 print(table.text(table.build(columns, rows)))
 print(f"\nlargest |z| of {len(betas) * len(h)}: {max(np.abs(each).max() for each in z.values()):.1f}")
-plots.sweep(Path(__file__).with_suffix(".png"), found, exact)
+plots.sweep("beta_grid.png", found, exact)

@@ -2,11 +2,10 @@
 
     python examples/first_steps.py [--small]
 
-Writes first_steps.png beside this script.
+Writes first_steps.png where it is run.
 """
 
 import sys
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +20,7 @@ rdiff.use_all_cores()
 Y = rdiff.JSQDiffusion(beta=1.0)
 ts = np.arange(0, 20.001, 0.02)
 p = rdiff.sample_paths(Y, ts, key=3, paths=1, dt=0.01)
-plots.paths(Path(__file__).with_suffix(".png"), ts, p.values, p.local_time, title="JSQ in the Halfin-Whitt limit, beta = 1")
+plots.paths("first_steps.png", ts, p.values, p.local_time, title="JSQ in the Halfin-Whitt limit, beta = 1")
 
 # Stationary means, with the time-step bias measured in the same run.
 h = {"y1": lambda y: y[0], "y2": lambda y: y[1], "y1 y2": lambda y: y[0] * y[1], "y2 > 1": lambda y: y[1] > 1}

@@ -23,7 +23,7 @@ def waiting(beta, key):
     return rdiff.long_run_average(Y, lambda y: y[1], key=key, chains=chains, horizon=100.0, burn_in=20.0)
 
 
-# 1. A vectorised, jitted function of beta; the same noise for all of them, so that differences are sharp.
+# 1. A vectorised, jitted function of beta; the same noise for all, so that differences are sharp and errors alike.
 betas = jnp.array([0.8, 1.0, 1.25, 1.5])
 found = jax.jit(jax.vmap(waiting, in_axes=(0, None)))(betas, jax.random.key(0))
 

@@ -3,11 +3,10 @@
     python examples/own_diffusion.py [--small]
 
 With noise sqrt(2) dW, drift -grad V and normal reflection the stationary density is proportional to exp(-V). Here
-V(x, y) = x^4/4 + (y - x)^2/2 on x >= 0, so that E Y = E X and E XY = E X^2. Writes own_diffusion.png beside this script.
+V(x, y) = x^4/4 + (y - x)^2/2 on x >= 0, so that E Y = E X and E XY = E X^2. Writes own_diffusion.png where it is run.
 """
 
 import sys
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,4 +39,4 @@ for name, value in exact.items():
 # An Euler step with the end point pushed back misses most of the time spent at the wall.
 worse = rdiff.SimulatedLaw(Z, key=0, dt=0.05, chains=512, horizon=100.0, solver=rdiff.ProjectedEuler()).expect(h["x"])
 print(f"projected Euler, the same step: x {worse.mean:.4f} +- {worse.stderr:.4f}")
-plots.diagnostics(Path(__file__).with_suffix(".png"), {name: found[name] for name in ("x", "y < 0")})
+plots.diagnostics("own_diffusion.png", {name: found[name] for name in ("x", "y < 0")})

@@ -2,8 +2,8 @@
 
     python examples/own_queue.py [--small]
 
-The simulator here is twenty lines of plain Python that write a row an event: time, Q1, Q2. Writes own_queue.png beside this
-script.
+The simulator here is twenty lines of plain Python that write a row an event: time, Q1, Q2. Writes own_queue.png where it is
+run.
 """
 
 import csv
@@ -51,4 +51,4 @@ limit = rdiff.StationaryLaw(rdiff.JSQDiffusion(beta))
 h = {"y1": lambda y: y[0], "y2": lambda y: y[1], "y1*y2": lambda y: y[0] * y[1]}
 print(rdiff.compare(S, limit, h))
 exact = rdiff.JSQQueue(n=n, b=1, beta=beta).exact()
-plots.marginals(Path(__file__).with_suffix(".png"), {"the log": S, "exact queue": exact, "limit": limit})
+plots.marginals("own_queue.png", {"the log": S, "exact queue": exact, "limit": limit})

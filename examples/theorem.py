@@ -3,18 +3,17 @@
     python examples/theorem.py [--small]
 
 Exact laws on both sides; nothing is simulated. Writes theorem.png, the gaps along n with their slope, and theorem_law.png, the
-law of one queue over the density of the limit, beside this script.
+law of one queue over the density of the limit, where it is run.
 """
 
 import sys
-from pathlib import Path
 
 import jax.numpy as jnp
 
 import rdiff
 from rdiff import plots
 
-here, small = Path(__file__), "--small" in sys.argv
+small = "--small" in sys.argv
 beta = 1.0
 
 # 1. The theorem: sqrt(n) times the largest |E h(X) - E h(Y)|, over all h with first and second derivatives up to 1, is bounded.
@@ -33,5 +32,5 @@ print(f"\n{study}")
 
 # 3. The pictures: the gaps fall with slope -1/2; the queue's law, on its lattice of mesh 1/sqrt(n), over the limit's density.
 limit = rdiff.StationaryLaw(rdiff.JSQDiffusion(beta))
-plots.rate(here.with_suffix(".png"), study)
-plots.queue_law(here.with_name("theorem_law.png"), rdiff.JSQQueue(n=100, b=1, beta=beta).exact(), limit)
+plots.rate("theorem.png", study)
+plots.queue_law("theorem_law.png", rdiff.JSQQueue(n=100, b=1, beta=beta).exact(), limit)

@@ -76,7 +76,8 @@ class Batches:
     """
 
     def __init__(self, keep: int = 64):
-        self.keep, self.stretch = keep, 1
+        self.keep: int = keep
+        self.stretch: int = 1
         self._full: list[np.ndarray] = []
         self._part: np.ndarray | None = None
         self._count = 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 
 from rdiff.domain import along
 from rdiff.engine import AbstractChain
@@ -15,6 +15,7 @@ from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver
 from rdiff.solvers.base import matvec
 from rdiff.solvers.bridge_euler import bridge, variance_across
+from rdiff.types import PyTree
 
 # States travel as tuples of scalars: vmapped, each is one array over lanes, and a step is a single fused loop.
 
@@ -26,10 +27,10 @@ class AbstractDiffusionChain(AbstractChain):
     solver: AbstractReflectedSolver
     noise: AbstractNoise
     dt: Float[Array, ""]
-    observables: tuple[Callable, ...] = eqx.field(static=True)
+    observables: tuple[Callable[..., Any], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def move(self, y: tuple, dt: Array, dw: Array, mark: Array) -> tuple:
+    def move(self, y: tuple[Array, ...], dt: Array, dw: Array, mark: Array) -> tuple[Array, ...]:
         """One reflected step of a state."""
         state, _ = self.solver.advance(self.process, jnp.stack(y), dt, dw, mark)
         return tuple(part.astype(dt.dtype) for part in state)

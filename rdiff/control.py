@@ -13,7 +13,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 from numpy.polynomial import chebyshev as series
 
 from rdiff.chains import AbstractDiffusionChain
@@ -26,6 +26,7 @@ from rdiff.models import JSQDiffusion
 from rdiff.noise import draw
 from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers.base import matvec
+from rdiff.types import PyTree
 
 _SMALL = 3e-3  # of the largest coefficient; what is cut costs variance, never bias
 
@@ -37,7 +38,7 @@ class Control(eqx.Module):
     window: tuple[float, float] = eqx.field(static=True)
 
     @staticmethod
-    def of(law: StationaryLaw, h: Callable) -> "Control":
+    def of(law: StationaryLaw, h: Callable[..., Any]) -> "Control":
         """From the law's solution for h."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # a rough f leaves more variance and no bias
@@ -93,7 +94,7 @@ class ControlledChain(AbstractDiffusionChain):
         return {"state": jnp.stack(state[0]), "dt": float(self.dt), "observables": self.names}
 
 
-def controls(law: Any, process: AbstractReflectedDiffusion, observables: tuple[Callable, ...]) -> tuple[Control, ...]:
+def controls(law: Any, process: AbstractReflectedDiffusion, observables: tuple[Callable[..., Any], ...]) -> tuple[Control, ...]:
     """The control of each observable.
 
     **Raises:** `InputError` unless `law` is the `StationaryLaw` of this very process.

@@ -15,11 +15,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 
 from rdiff.accumulate import BLOCK, Batches, PairSum
 from rdiff.errors import InputError
 from rdiff.layout import Layout
+from rdiff.types import PyTree
 
 LONGEST_CALL = 2**30 // BLOCK * BLOCK  # steps, counted in int32 on the device
 AHEAD = 2  # calls under way while an earlier one is read

@@ -4,9 +4,9 @@ import importlib
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rdiff import table
 from rdiff.records import columns_of, csv_text, dumps, index_of, parts_of, rows_of
@@ -21,6 +21,9 @@ class Exports:
     `_shown()`, and how it was made by `settings`; the rest follows.
     """
 
+    _indent: ClassVar[int | None] = 2  # of JSON
+    _complete: ClassVar[bool] = False  # whether `settings` says all that is known, as of a file
+
     def to_dict(self) -> Any:
         """Plain values for JSON."""
         raise NotImplementedError
@@ -33,12 +36,13 @@ class Exports:
         tables, notes = self._shown()
         return "\n\n".join([*map(table.text, tables), *(["\n".join(notes)] if notes else [])])
 
-    def __rich__(self) -> Any:
-        from rich.console import Group
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         from rich.text import Text
 
         tables, notes = self._shown()
-        return Group(*tables, *map(Text, notes))
+        for each in tables:
+            yield from table.blocks(each, options.max_width)
+        yield from map(Text, notes)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -54,8 +58,8 @@ class Exports:
         """
         parts = _data(self, how)
         parts = parts if _is_table(parts) else {"results": rows_of(parts)}
-        notes = self._shown()[1]
-        return _written(path, dumps({"kind": type(self).__name__, "settings": made(self), "notes": notes, **parts}) + "\n")
+        told = {"kind": type(self).__name__, "settings": made(self), "notes": self._shown()[1], **parts}
+        return written(path, dumps(told, self._indent) + "\n")
 
     def to_csv(self, path: str | os.PathLike[str] | None = None, part: str | None = None, **how: Any) -> str:
         """The rows as CSV, with the settings as JSON in the first row of a last column; `rdiff.load` reads it.
@@ -63,7 +67,7 @@ class Exports:
         **Arguments:** `path`, of a file to write too; `part`, of a result of several tables (such as "slopes" of a `Rate`).
         **Returns:** the text.
         """
-        return _written(path, csv_text(_rows(self, part, how), made(self)))
+        return written(path, csv_text(_rows(self, part, how), made(self)))
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
         """The tables that `print` shows as LaTeX `tabular`s, with the digits that their errors leave; for booktabs.
@@ -71,7 +75,7 @@ class Exports:
         Notes and settings are comments under them. **Arguments:** `path`, of a file to write too. **Returns:** the text.
         """
         tables, notes = self._shown()
-        return _written(path, table.latex_file(tables, notes, made(self)))
+        return written(path, table.latex_file(tables, notes, made(self)))
 
     def to_pandas(self, part: str | None = None, **how: Any) -> Any:
         """A `pandas.DataFrame`, a row for each row of `to_dict`; None is NaN; `.attrs` has the settings.
@@ -101,7 +105,9 @@ def made(result: Any) -> dict[str, Any]:
 
     own = getattr(result, "settings", ())
     own = dict(own.items() if isinstance(own, Mapping) else own)
-    return own if "jax" in own else {**own, **{name: value for name, value in provenance() if name not in own}}
+    if "jax" in own or getattr(result, "_complete", False):
+        return own
+    return {**own, **{name: value for name, value in provenance() if name not in own}}
 
 
 def shared(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -188,7 +194,7 @@ def _data(result: Any, how: Mapping[str, Any]) -> Any:
 
 
 def _is_table(found: Any) -> bool:
-    return isinstance(found, Mapping) and bool({"rows", "results"} & set(found))
+    return isinstance(found, Mapping) and bool({"rows", "results", "paths"} & set(found))
 
 
 def _rows(result: Any, part: str | None, how: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -201,7 +207,8 @@ def _rows(result: Any, part: str | None, how: Mapping[str, Any]) -> list[dict[st
     return rows_of(found, part)
 
 
-def _written(path: str | os.PathLike[str] | None, text: str) -> str:
+def written(path: str | os.PathLike[str] | None, text: str) -> str:
+    """The text, which a file of that path then has too."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
-from jaxtyping import PyTree
 
 from rdiff.accumulate import BLOCK
 from rdiff.devices import lane_sharding
 from rdiff.errors import InputError, integer
+from rdiff.types import PyTree
 
 UNIT = 64  # lanes come in multiples of this: a compiler's loop over a remainder may round otherwise
 TUNING = {"RDIFF_TILE": 512, "RDIFF_UNROLL": 1}  # set in the environment to what `rdiff bench tune` finds best

@@ -11,10 +11,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree, UInt32
+from jaxtyping import Array, Float, Key, UInt32
 
 from rdiff.errors import InputError
 from rdiff.fusion import settle
+from rdiff.types import PyTree
 
 
 class AbstractNoise(eqx.Module):

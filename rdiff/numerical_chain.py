@@ -20,7 +20,7 @@ from rdiff.process import AbstractReflectedDiffusion
 from rdiff.solvers import AbstractReflectedSolver, ProjectedEuler
 from rdiff.solvers.base import fixed_step_only
 
-POINTS = {1: (64,), 2: (20, 28)}
+POINTS: dict[int, tuple[int, ...]] = {1: (64,), 2: (20, 28)}
 GAUSS = {1: 40, 2: 20}  # points of the quadrature in each smooth piece
 REACH = 8.0  # standard deviations of the noise that the quadrature covers
 GRADES = (0.01, 1.5)  # how much the points crowd towards 0: at Y2 = 0 a step's clip leaves fine structure

@@ -1,6 +1,9 @@
 """Sample paths with their local time, through `diffrax.diffeqsolve`."""
 
 import dataclasses
+import json
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import diffrax
@@ -8,28 +11,68 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 
+from rdiff import table
 from rdiff.errors import InputError, duration, integer, is_traced
-from rdiff.export import arviz_data, attributes, made, need
+from rdiff.export import Exports, arviz_data, attributes, made, need, written
 from rdiff.noise import AbstractNoise, Threefry, lane_keys, root_key
 from rdiff.precision import as_dtype, cast, precision, start_points
 from rdiff.process import AbstractReflectedDiffusion, describe
 from rdiff.provenance import provenance
+from rdiff.records import SETTINGS, clean, csv_of_numbers
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun, ReflectedTerm
 from rdiff.solvers.base import fixed_step_only
-from rdiff.types import Points
+from rdiff.types import Points, PyTree
 
 _CLOCK = 2**24  # steps a float32 clock counts exactly
+_ROWS = 100_000  # of a CSV written at a time
 
 
-class Paths(eqx.Module):
-    """Sample paths at the times `ts`: `values` (paths, times, dim) and `local_time` U (paths, times); `settings`: how made."""
+class Paths(Exports, eqx.Module):
+    """Sample paths at the times `ts`: `values` (paths, times, dim) and `local_time` U (paths, times); `settings`: how made.
+
+    Prints as a summary, and hands itself on as every result does; `save` writes all of it, and `rdiff.load` reads it again.
+    """
 
     ts: Float[Array, " times"]
     values: Float[Array, "paths times dim"]
     local_time: Float[Array, "paths times"]
     settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+
+    _indent = None  # of JSON: all on one line
+    _complete = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists: `time`, and `paths`, each with its number `path`, `y` (times, dim) and `U` (times)."""
+        pairs = zip(np.asarray(self.values).tolist(), np.asarray(self.local_time).tolist())
+        rows = [{"path": i, "y": y, "U": u} for i, (y, u) in enumerate(pairs)]
+        return {"time": self._times().tolist(), "paths": rows}
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """A row for each path and time: `path`, `time`, `y1`, `y2`, ..., `U`, with as many digits as tell the numbers apart.
+
+        The settings are in the first row of a last column, as JSON. **Arguments:** `path`, of a file to write too.
+        **Returns:** the text.
+        """
+        return written(path, "".join(self.csv()))
+
+    def csv(self, settings: bool = True) -> Iterator[str]:
+        """The lines of `to_csv` one by one, or without the column of settings: plain numbers for another program."""
+        dim = self.values.shape[2]
+        return csv_of_numbers([*_names(dim)], self._lines(), made(self) if settings else None)
+
+    def _times(self) -> np.ndarray:
+        """The times with the fewest digits that tell them apart: 0.4, whatever the precision."""
+        return np.asarray(self.ts).astype(str).astype(float)
+
+    def _lines(self) -> Iterator[str]:
+        times = self._times().astype(str)
+        for i, (y, u) in enumerate(zip(np.asarray(self.values), np.asarray(self.local_time))):
+            for k in range(0, len(times), _ROWS):
+                part = slice(k, k + _ROWS)
+                for line in np.column_stack([times[part], y[part].astype(str), u[part].astype(str)]).tolist():
+                    yield f"{i},{','.join(line)}"
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` in long form: `path`, `time`, `y1`, `y2`, ..., `U`. **Raises:** `InputError` without pandas."""
@@ -57,9 +100,47 @@ class Paths(eqx.Module):
         draws = {"y": np.asarray(self.values), "U": np.asarray(self.local_time)}
         return arviz_data(draws, made(self), {"y": ["coordinate"]})
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to a file that `rdiff.load` reads: .npz (`time`, `values`, `local_time`), .csv or .json.
+
+        **Raises:** `InputError` for another ending.
+
+        ```python
+        >>> import rdiff, tempfile
+        >>> p = rdiff.sample_paths(rdiff.JSQDiffusion(beta=1.0), [0.0, 1.0], key=0, paths=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     p.save(f"{folder}/p.npz")
+        ...     found = rdiff.load(f"{folder}/p.npz")
+        >>> found, bool((found.values == p.values).all())
+        (Paths(2 paths of dimension 2 at 2 times), True)
+
+        ```
+        """
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending == ".npz":
+            arrays = {"time": self._times(), "values": np.asarray(self.values), "local_time": np.asarray(self.local_time)}
+            arrays[SETTINGS] = np.array(json.dumps(clean(made(self))))
+            np.savez(os.fspath(path), **arrays)  # pyright: ignore[reportArgumentType]
+        elif ending == ".csv":
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(self.csv())
+        elif ending == ".json":
+            self.to_json(path)
+        else:
+            raise InputError(f"paths are saved as .npz, .csv or .json, got {os.fspath(path)!r}")
+
+    def _shown(self) -> tuple[list[Any], list[str]]:
+        if is_traced(self.values) or np.ndim(self.values) != 3:
+            return [], [repr(self)]
+        names, columns = _names(self.values.shape[2])[2:], np.concatenate([self.values, self.local_time[..., None]], axis=2)
+        rows = [[k, *(float(f(x)) for f in (np.min, np.mean, np.max))] for k, x in zip(names, np.moveaxis(columns, 2, 0))]
+        return [table.build(["", "min", "mean", "max"], rows, f"{repr(self)[6:-1]}, to {float(self.ts[-1]):g}")], []
+
     def __repr__(self) -> str:
+        if np.ndim(self.values) != 3:
+            return f"Paths(arrays {np.shape(self.values)})"
         paths, times, dim = self.values.shape
-        return f"Paths({paths} paths of dimension {dim} at {times} times)"
+        return f"Paths({paths} path{'s' * (paths > 1)} of dimension {dim} at {times} times)"
 
 
 def sample_paths(
@@ -118,7 +199,10 @@ def sample_paths(
             raise InputError(
                 f"a path of {process!r} does not stay finite: the step dt = {dt:g} is too long, or the drift explodes"
             )
-        settings = (("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), *provenance(key))
+        settings = (
+            ("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("dtype", str(values.dtype)),
+            *provenance(key),
+        )  # fmt: skip
         return Paths(jnp.asarray(ts, dtype), values, local_time, settings)
 
 
@@ -166,3 +250,7 @@ def _on_grid(ts: Points, dt: float) -> np.ndarray:
             "for averages over long times use rdiff.long_run_average"
         )
     return numbers
+
+
+def _names(dim: int) -> list[str]:
+    return ["path", "time", *(f"y{i + 1}" for i in range(dim)), "U"]

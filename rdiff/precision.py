@@ -28,7 +28,7 @@ def as_dtype(dtype: Any) -> Any:
     return dtype
 
 
-def precision(dtype: Any) -> contextlib.AbstractContextManager:
+def precision(dtype: Any) -> contextlib.AbstractContextManager[Any]:
     """A context in which arrays of `dtype` can be made."""
     wide = dtype == jnp.float64 and not jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
     return jax.enable_x64(True) if wide else contextlib.nullcontext()

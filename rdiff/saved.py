@@ -1,5 +1,6 @@
 """`load`: what a file that rdiff wrote says, as a result again: it prints, and hands itself on."""
 
+import csv
 import gzip
 import json
 import os
@@ -9,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rdiff import table
 from rdiff.errors import InputError
 from rdiff.export import Exports
-from rdiff.records import flat, parts_of, read_csv, rows_of
+from rdiff.records import LISTS, SETTINGS, flat, parts_of, read_csv, rows_of
 
 _DAMAGED = (
     ValueError, KeyError, IndexError, EOFError, AttributeError, TypeError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error,
@@ -20,24 +23,29 @@ _DAMAGED = (
 _FINEST = 1e-9  # digits below this are not shown
 _MEASURED = ("mean", "prelimit", "limit", "difference", "gap", "refined", "refined_gap")
 _ASIDE = ("level", "cautions", "notes", "reliable")  # not in a table: notes below it say what is not reliable
-_RESULT = {"observable", "name", "settings"}  # columns of a result, which a table of numbers has not
+_PARTS = (*LISTS, "paths")  # of a file, one of which it has
 
 
 class Saved(Exports):
     """A result from a file: the rows it holds, with the settings, versions, device and seed they were made with.
 
-    Prints as tables, and has the `to_...` of every result; `rows`, the numbers; `kind`, of what.
+    Prints as tables, and has the `to_...` of every result; `rows`, the numbers; `kind`, of what. Of a file of columns, such as
+    the samples of a queue, the rows sum them up, and `columns` has their numbers by name.
 
-    **Arguments:** `told`, what `to_json` writes.
+    **Arguments:** `told`, what `to_json` writes; `columns`.
     """
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._told = {name: value for name, value in told.items() if name != "schema"}
+    _complete = True
+
+    def __init__(self, told: Mapping[str, Any], columns: Mapping[str, np.ndarray] | None = None) -> None:
+        self._told: dict[str, Any] = {name: value for name, value in told.items() if name != "schema"}
+        self.columns: dict[str, np.ndarray] = dict(columns or {})
 
     @property
     def kind(self) -> str:
         """The command or the class that wrote it."""
-        return str(self._told.get("command") or self._told.get("kind") or "table")
+        names = (self.settings.get("command"), self._told.get("command"), self._told.get("kind"), "table")
+        return str(next(name for name in names if name))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -47,7 +55,7 @@ class Saved(Exports):
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The numbers, a dict a row."""
-        return self._told.get("results") or self._told.get("rows") or []
+        return next((self._told[part] for part in _PARTS if part in parts_of(self._told)), [])
 
     def to_dict(self) -> dict[str, Any]:
         """All that the file says."""
@@ -62,20 +70,32 @@ class Saved(Exports):
                 c: [str(r.get("observable", "")) for r in self.rows if c in r.get("cautions", ())] for c in _cautions(self.rows)
             }
             said = [f"not reliable ({', '.join(holders)}): {caution}" for caution, holders in names.items()]
-        made = "; ".join(f"{name} = {_said(value)}" for name, value in self.settings.items() if value not in (None, [], ()))
-        return tables, [*said, *([f"made with {made}"] if made else [])]
+        return tables, [*said, *made_with(self.settings)]
 
     def __repr__(self) -> str:
         return f"Saved({self.kind}, {len(self.rows)} rows)"
 
 
+def made_with(settings: Mapping[str, Any]) -> list[str]:
+    """The line that says it, or none; what is None or empty is left out.
+
+    ```python
+    >>> from rdiff.saved import made_with
+    >>> made_with({"beta": 1.0, "seed": 0, "columns": None})
+    ['made with beta = 1; seed = 0']
+
+    ```
+    """
+    known = (f"{name} = {_said(value)}" for name, value in settings.items() if value not in (None, [], (), {}))
+    said = "; ".join(known)
+    return [f"made with {said}"] if said else []
+
+
 def load(path: str | os.PathLike[str]) -> Any:
-    """The result in a file that rdiff wrote: .json and .csv of any result or command, and what a sweep saved.
+    """The result in a file that rdiff wrote: .json and .csv of any result or command, what a sweep saved, paths, and samples.
 
-    Sample paths and samples of a queue are read as a summary of their columns: their numbers are for your own tools, or for
-    `read_samples`.
-
-    **Returns:** a `Saved`, or a `Sweep` for a file or folder of one. **Raises:** `InputError` for other files.
+    **Returns:** a `Sweep` for a file or folder of one, `Paths` for a file of paths, else a `Saved`. Samples of a queue are a
+    `Saved` with `columns`; to compare them, `read_samples` reads them. **Raises:** `InputError` for other files.
 
     ```python
     >>> import rdiff, tempfile
@@ -89,14 +109,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ```
     """
     path = Path(path)
-    readers: dict[str, Callable[[Path], Any]] = {".json": _json, ".csv": _csv, ".csv.gz": _columns, ".npz": _npz}
+    readers: dict[str, Callable[[Path], Any]] = {".json": _json, ".csv": _csv, ".csv.gz": _csv, ".npz": _npz}
     if path.is_dir():
         from rdiff.sweeps.sweep import merge
 
         return merge(path)
     reader = next((read for ending, read in readers.items() if path.name.lower().endswith(ending)), None)
     if reader is None:
-        raise InputError(f"{path} is no file that rdiff writes: those end in {', '.join(readers)}")
+        raise InputError(f"{path} is no file of results that can be read again: those end in {', '.join(readers)}")
     try:
         return reader(path)
     except _DAMAGED as error:
@@ -111,26 +131,26 @@ def _json(path: Path) -> Any:
         raise ValueError("no object with a schema")
     if not isinstance(told.get("settings", {}), dict):
         raise ValueError("its settings are no object")
-    if not any(rows_of(told, name) and name in parts_of(told) for name in ("results", "rows", "paths")):
+    if not any(rows_of(told, name) and name in parts_of(told) for name in _PARTS):
+        if told.get("interrupted"):
+            raise InputError(f"{path}: the run was interrupted before it had any numbers")
         raise ValueError("no rows")
-    if told.get("command") == "path":
-        return _summary(
-            {f"y{i + 1}": [y[i] for row in told["paths"] for y in row["y"]] for i in range(len(told["paths"][0]["y"][0]))}
-            | {"U": [u for row in told["paths"] for u in row["U"]]},
-            told.get("settings"),
-        )
+    if "paths" in told:
+        values, local_time = ([row[name] for row in told["paths"]] for name in ("y", "U"))
+        return _paths(told["time"], values, local_time, told.get("settings"))
     return Saved(told)
 
 
 def _csv(path: Path) -> Any:
-    text = path.read_text(encoding="utf-8")
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        text = file.read()
     head = text.partition("\n")[0].split(",")
     if {"observable", "dof", "failed"} <= set(head):
         from rdiff.sweeps.result import Sweep
 
         return Sweep.load(path)
-    if not _RESULT & set(head):
-        return _columns(path)
+    if not {"observable", "name"} & set(head) and (head[-1] != SETTINGS or {"path", "chain"} & set(head)):
+        return _numbers(head, text)
     rows, settings = read_csv(text)
     if not rows:
         raise ValueError("no rows")
@@ -138,39 +158,54 @@ def _csv(path: Path) -> Any:
 
 
 def _npz(path: Path) -> Any:
-    import numpy as np
-
     with np.load(path) as file:
-        if "about" in file.files:
-            from rdiff.sweeps.result import Sweep
+        arrays = {name: file[name] for name in file.files}
+    if "about" in arrays:
+        from rdiff.sweeps.result import Sweep
 
-            return Sweep.load(path)
-        columns = {name: file[name] for name in file.files if file[name].ndim}
-        return _summary(columns, {name: file[name].item() for name in file.files if not file[name].ndim})
+        return Sweep.load(path)
+    settings = json.loads(arrays.pop(SETTINGS).item()) if SETTINGS in arrays else {}
+    if {"time", "values", "local_time"} <= set(arrays):
+        return _paths(arrays["time"], arrays["values"], arrays["local_time"], settings)
+    return _columns({name: array for name, array in arrays.items() if array.ndim}, settings)
 
 
-def _columns(path: Path) -> Any:
-    import numpy as np
-
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-        head = file.readline().strip().split(",")
-        lines = file.read().splitlines()
+def _numbers(head: Sequence[str], text: str) -> Any:
+    """Columns of numbers, and in the first row their settings."""
+    lines, settings = text.splitlines()[1:], {}
     if not lines:
         raise ValueError("no rows")
-    numbers = np.loadtxt(lines, delimiter=",", ndmin=2)
-    return _summary(dict(zip(head, numbers.T, strict=True)))
+    if head[-1] == SETTINGS:
+        head, settings = head[:-1], json.loads(next(csv.reader(lines[:1]))[-1])
+    numbers = np.loadtxt(lines, delimiter=",", usecols=range(len(head)), quotechar='"', ndmin=2)
+    columns = dict(zip(head, numbers.T, strict=True))
+    if {"path", "time", "U"} <= set(head):
+        paths = len(np.unique(columns["path"]))
+        states = np.stack([columns[name] for name in head if name not in ("path", "time", "U")], axis=-1)
+        times = len(numbers) // paths
+        return _paths(columns["time"][:times], states.reshape(paths, times, -1), columns["U"].reshape(paths, times), settings)
+    return _columns(columns, settings)
 
 
-def _summary(columns: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Saved:
+def _paths(time: Any, values: Any, local_time: Any, settings: Any) -> Any:
+    """Paths in the precision that they were made in."""
+    from rdiff.paths import Paths
+
+    dtype = (settings or {}).get("dtype", getattr(values, "dtype", "float64"))
+    arrays = (np.asarray(numbers, dtype) for numbers in (time, values, local_time))
+    found = Paths(*arrays, settings=tuple((settings or {}).items()))  # pyright: ignore[reportArgumentType]
+    if found.values.ndim != 3 or found.local_time.shape != found.values.shape[:2] or len(found.ts) != found.values.shape[1]:
+        raise ValueError("paths of unequal length")
+    return found
+
+
+def _columns(columns: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Saved:
     """Of columns of numbers: their extremes and means."""
-    import numpy as np
-
-    arrays = {name: np.asarray(values, float) for name, values in columns.items()}
     rows = [
         {"name": k, "numbers": int(x.size), "min": float(x.min()), "mean": float(x.mean()), "max": float(x.max())}
-        for k, x in arrays.items()
+        for k, x in columns.items()
     ]
-    return Saved({"kind": "columns of numbers", "settings": dict(settings or {}), "rows": rows})
+    return Saved({"kind": settings.get("command", "columns of numbers"), "settings": dict(settings), "rows": rows}, columns)
 
 
 def _table(rows: Sequence[Mapping[str, Any]], title: str) -> Any:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+_ENDLESS = 100_000  # a width that no table has
+_BETWEEN, _EDGE = 3, 1  # blanks that a column, and a row, take besides their cells
 _DIGITS = 12  # of a bounded number, shown at most
 
 
@@ -22,20 +24,80 @@ def build(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
         caption_justify="left", title_style="bold", caption_style="", min_width=len(title) if title else None,
     )  # fmt: skip
     for i, column in enumerate(columns):
-        table.add_column(escape(column), justify="left" if i == 0 else "right", no_wrap=True)
+        table.add_column(escape(column), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell if isinstance(cell, str) else number(cell)) for cell in row))
     return table
 
 
-def text(table: Any, width: int = 200, colour: bool = False) -> str:
-    """The same table as plain text, without trailing blanks; with the codes of a terminal when `colour`."""
+def text(table: Any, width: int | None = None, colour: bool = False) -> str:
+    """The same table as plain text, without trailing blanks; with the codes of a terminal when `colour`.
+
+    **Arguments:** `width` that there is: a wider table is laid out in `blocks`; None: as wide as it is.
+
+    ```python
+    >>> from rdiff.table import build, text
+    >>> print(text(build(["h", "mean", "stderr"], [["y2", 0.81406, 0.0031]]), width=16))
+      h       mean
+     ──────────────
+      y2   0.81406
+    <BLANKLINE>
+      h    stderr
+     ─────────────
+      y2   0.0031
+
+    ```
+    """
     from rich.console import Console
 
-    out = io.StringIO()
-    system = "standard" if colour else None
-    Console(file=out, width=width, color_system=system, force_terminal=colour, legacy_windows=False).print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n")
+    width, system = width or _ENDLESS, "standard" if colour else None
+    shown = []
+    for block in blocks(table, width):
+        out, room = io.StringIO(), max(width, _least(block))  # beyond the terminal's edge rather than broken
+        Console(file=out, width=room, color_system=system, force_terminal=colour, legacy_windows=False).print(block)
+        shown.append("\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n"))
+    return "\n\n".join(shown)
+
+
+def blocks(table: Any, width: int) -> list[Any]:
+    """The table, or where it is wider than `width`, tables of some of its columns each.
+
+    The columns that tell the rows apart, such as n and the observable, are in each of them. So no number is cut, and none is
+    broken that fits beside these.
+    """
+    from rich.text import Text
+
+    columns = list(zip(*cells(table)))
+    sizes = _sizes(table)
+    length = len(columns[0]) if columns else 0
+    first = next((k for k in range(1, len(columns)) if len(set(zip(*columns[:k]))) == length), 1)
+    groups: list[list[int]] = [[]]
+    for i in range(first, len(columns)):
+        if groups[-1] and _EDGE + sum(sizes[k] for k in (*range(first), *groups[-1], i)) > width:
+            groups.append([])
+        groups[-1].append(i)
+    title = Text.from_markup(str(table.title)).plain if table.title else None
+    table.min_width = min(len(title), width) if title else None
+    if len(groups) == 1:
+        return [table]
+    found = []
+    for k, group in enumerate(groups):
+        head, *rows = zip(*(columns[i] for i in (*range(first), *group)))
+        found.append(build(head, rows, title if k == 0 else None))
+        found[-1].min_width = min(len(title), width) if title and k == 0 else None
+    return found
+
+
+def _sizes(table: Any) -> list[int]:
+    """The widths of the columns, with what stands between them."""
+    return [max(map(len, column)) + _BETWEEN for column in zip(*cells(table))]
+
+
+def _least(table: Any) -> int:
+    """The width at which no number is broken: words of the first column alone may be on several lines."""
+    first, *others = _sizes(table)
+    words = (len(word) + _BETWEEN for line in cells(table) for word in line[0].split())
+    return _EDGE + min(first, max([*words, *others], default=0)) + sum(others)
 
 
 def number(value: Any, error: Any = None) -> str:

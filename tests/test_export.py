@@ -1,8 +1,10 @@
 """Results for other tools and for files: the same numbers everywhere, with how they were made."""
 
+import csv
 import io
 import json
 import pickle
+import re
 import subprocess
 import sys
 
@@ -70,9 +72,9 @@ def test_json_and_csv_are_read_back_equal(results, kind, tmp_path):
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text
     found = rdiff.load(tmp_path / "a.json")
     assert found.rows == rows == json.loads(json.dumps(found.rows))
-    for name in ("version", "jax", "device") if kind != "sweep" else ("jax", "rdiff"):
+    for name in ("version", "jax", "device") if kind != "sweep" else ("version", "jax"):
         told = found.settings.get(name)
-        assert told == {"version": rdiff.__version__, "rdiff": rdiff.__version__}.get(name, told) and told is not None
+        assert told == {"version": rdiff.__version__}.get(name, told) and told is not None
     result.to_csv(tmp_path / "a.csv")
     again = rdiff.load(tmp_path / "a.csv")
     assert again.settings == found.settings
@@ -147,12 +149,38 @@ def test_shown(results, kind):
     assert all(note.split("\n")[0] in str(result) for note in notes)
 
 
-def test_rich_shows_the_tables(exact):
+def numbers(text):
+    return sorted(re.findall(r"-?\d[\d.e+-]*", text))
+
+
+@pytest.mark.parametrize("width", [40, 60, 120])
+@pytest.mark.parametrize("kind", ("comparison", "rate", "sweep", "distances"))
+def test_no_number_is_lost_or_broken_in_a_narrow_terminal(results, kind, width):
     from rich.console import Console
 
-    console = Console(width=120, file=io.StringIO())
-    console.print(exact)
-    assert "0.81405966" in console.file.getvalue()
+    console = Console(width=width, file=io.StringIO())
+    console.print(results[kind][0])
+    shown = console.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= width and "…" not in shown
+    tables = results[kind][0]._shown()[0]
+    for each in tables:
+        narrow = table.text(each, width)
+        broken = (kind, width) == ("sweep", 40)  # beta, b, the observable and an interval do not fit
+        assert (max(map(len, narrow.splitlines())) <= width) is not broken
+        for row in table.cells(each)[1:]:
+            assert all(set(numbers(cell)) <= set(numbers(narrow)) for cell in row), row
+            assert broken or all(set(numbers(cell)) <= set(numbers(shown)) for cell in row), row
+        wide = table.text(each)
+        assert len(wide.splitlines()) == len(each.rows) + 2 + 2 * bool(each.title)  # one line a row, however long
+
+
+def test_the_columns_that_tell_rows_apart_are_in_every_block():
+    rows = [[beta, name, 1 / 3, 2 / 3, 0.1] for beta in (0.5, 1.0) for name in ("y1", "y2")]
+    made = table.build(["beta", "observable", "mean", "stderr", "bias"], rows, "A title longer than the terminal is wide")
+    blocks = [table.cells(block) for block in table.blocks(made, 32)]
+    assert [block[0] for block in blocks] == [["beta", "observable", name] for name in ("mean", "stderr", "bias")]
+    assert [row[:2] for row in blocks[2][1:]] == [row[:2] for row in table.cells(made)[1:]]
+    assert len(table.blocks(made, 200)) == 1
 
 
 def test_latex_of_a_cell():
@@ -236,6 +264,15 @@ def test_paths():
     assert np.array_equal(data["y"].values, paths.values) and np.array_equal(data["U"].values, paths.local_time)
     assert np.array_equal(chains["y"].values, paths.values)
     assert data.attrs["seed"] == 4 == frame.attrs["seed"] and data.attrs["dt"] == 0.01
+    told = json.loads(paths.to_json())
+    assert told["kind"] == "Paths" and told["settings"]["seed"] == 4 and told["time"] == [0.0, 0.5, 1.0]
+    assert np.array_equal(np.float32([row["y"] for row in told["paths"]]), paths.values)
+    rows = list(csv.DictReader(io.StringIO(paths.to_csv())))
+    assert [np.float32(row["U"]) for row in rows] == np.ravel(paths.local_time).tolist() and json.loads(rows[0]["settings"])
+    assert "3 paths of dimension 2 at 3 times" in str(paths) and "<table" in paths._repr_html_() and "y_1" in paths.to_latex()
+    assert next(paths.csv(settings=False)) == "path,time,y1,y2,U\n"
+    with pytest.raises(rdiff.InputError, match="npz"):
+        paths.save("p.parquet")
 
 
 def test_parts_of_a_result(results):

@@ -66,7 +66,7 @@ def test_contours_of_f(tmp_path, drawn):
     plots.poisson(tmp_path / "f.svg", here, h)
     (figure,) = drawn
     shown = [axis for axis in figure.axes if axis.get_visible()]
-    assert [axis.get_title() for axis in shown] == ["h = y1", "h = y2", "h = y1*y2"]
+    assert [axis.get_title() for axis in shown] == ["$h$ = $y_1$", "$h$ = $y_2$", r"$h$ = $y_1\,y_2$"]
     # f = y2 - y1 for h = y1: each contour is a line along the direction of reflection, (1, 1)
     for path, level in zip(shown[0].collections[0].get_paths(), shown[0].collections[0].levels, strict=True):
         assert np.allclose(path.vertices[:, 1] - path.vertices[:, 0], level, atol=1e-6)
@@ -157,8 +157,10 @@ def test_diagnostics(tmp_path, drawn, run_with_draws):
     plots.diagnostics(tmp_path / "run.png", run_with_draws, title="a run")
     (figure,) = drawn
     assert len(figure.axes) == 4
-    for name, found in run_with_draws.items():
-        assert line(figure, f"running mean of {name}").get_ydata()[-1] == pytest.approx(found.draws.mean(), rel=1e-9)
+    for axis, found in zip(figure.axes[::2], run_with_draws.values(), strict=True):
+        (mean,) = axis.get_lines()
+        assert mean.get_ydata()[-1] == pytest.approx(found.draws.mean(), rel=1e-9)
+    assert [axis.get_ylabel() for axis in figure.axes[::2]] == [r"$E\,Y_1$", r"$E\,Y_2$"]
     with pytest.raises(InputError, match="draws=True"):
         plots.diagnostics(tmp_path / "run.png", rdiff.Estimate(1.0, 0.1))
 

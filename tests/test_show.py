@@ -17,28 +17,19 @@ COMMANDS = {
     "rate": ["rate", "--n", "25,64,100", "--observable", "y2"],
     "distance": ["distance", "--n", "16,25"],
 }
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_results_are_shown_again(name, tmp_path):
-    words = COMMANDS[name]
-    written = strict_json(run(*words, "--out", tmp_path / "a.csv", "--json").stdout)
-    (tmp_path / "a.json").write_text(json.dumps(written))
-    rows = written.get("results", written.get("rows"))
-    for ending in ("json", "csv"):
-        shown = run("show", tmp_path / f"a.{ending}")
-        assert shown.exit_code == 0 and shown.stderr == "", shown.output
-        for row in rows:
-            assert str(row.get("observable", row.get("n"))) in shown.stdout
-        assert f"version = {rdiff.__version__}" in shown.stdout and "device = cpu" in shown.stdout
-        assert "…" not in shown.stdout
-        told = strict_json(run("show", tmp_path / f"a.{ending}", "--json").stdout)
-        assert told["settings"] == written["settings"]
-        found = told.get("results", told.get("rows"))
-        for one, other in zip(found, rows, strict=True):
-            assert all(one[key] == value for key, value in other.items() if key != "notes")
-    if name == "average":
-        assert rdiff.load(tmp_path / "a.json").settings["seed"] == 5
+QUEUE = ["queue", "simulate", "--n", 16, "--beta", 1, "--chains", 32, "--horizon", 20, "--seed", 3]
+PATHS = ["path", "--paths", 2, "--points", 10, "--horizon", 5, "--b", 2, "--seed", 3]
+SWEEP = ["sweep", "--beta", "0.5,1", "--chains", 16, "--horizon", 5, "--observable", "y2", "--seed", 3]
+# What a command writes, how, and what in it is a number by a name.
+FILES = {
+    **{f"{name}.csv": [*words, "--out"] for name, words in COMMANDS.items()},  # and f"{name}.json", see below
+    "samples.csv": [*QUEUE, "--out"], "samples.csv.gz": [*QUEUE, "--out"], "samples.npz": [*QUEUE, "--out"],
+    "queue.json": [*QUEUE, "--json"], "inspect.json": ["inspect", "samples.csv", "--n", 16, "--json"],
+    "paths.csv": [*PATHS, "--out"], "paths.npz": [*PATHS, "--out"], "paths.json": [*PATHS, "--out"],
+    "stdout.json": [*PATHS, "--json"], "double.csv": [*PATHS, "--x64", "--out"], "double.npz": [*PATHS, "--x64", "--out"],
+    "sweep.csv": [*SWEEP, "--save"], "sweep.npz": [*SWEEP, "--save"], "sweep.json": [*SWEEP, "--save"],
+    "folder": [*SWEEP, "--out"], "merged.npz": ["merge", "folder", "--save"],
+}  # fmt: skip
 
 
 def test_the_numbers_of_a_table(tmp_path):
@@ -73,19 +64,88 @@ def test_a_saved_result_hands_itself_on(tmp_path):
     assert json.loads(found.to_json()) == json.loads(estimates.to_json())
 
 
-def test_columns_of_numbers(tmp_path):
-    for name in ("p.csv", "p.npz", "p.json"):
-        assert run("path", "--paths", 2, "--points", 10, "--horizon", 5, "--out", tmp_path / name).exit_code == 0
-        shown = run("show", tmp_path / name)
-        assert shown.exit_code == 0 and "columns of numbers" in shown.stdout
-    values = np.load(tmp_path / "p.npz")["values"]
-    rows = {row["name"]: row for row in rdiff.load(tmp_path / "p.csv").rows}
-    assert rows["y2"]["max"] == pytest.approx(values[..., 1].max(), rel=1e-6) and rows["y2"]["numbers"] == values[..., 1].size
-    assert rdiff.load(tmp_path / "p.json").rows[1]["mean"] == pytest.approx(values[..., 1].mean(), rel=1e-6)
-    words = ["queue", "simulate", "--n", 16, "--beta", 1, "--chains", 4, "--horizon", 20]
-    for name in ("s.csv.gz", "s.npz"):
-        assert run(*words, "--out", tmp_path / name).exit_code == 0
-        assert "Q1" in run("show", tmp_path / name).stdout or name == "s.npz"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The folder of every kind of file that a command writes, and what each command answers in JSON."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("files")
+        patch.chdir(folder)
+        answers = {}
+        for name, words in FILES.items():
+            wanted = [*words[:-1], "--json"] if words[-1] == "--json" else [*words, name, "--json"]
+            result = run(*wanted)
+            assert result.exit_code == 0, result.output
+            answers[name] = strict_json(result.stdout)
+            if words[-1] == "--json" or name.removesuffix(".csv") in COMMANDS:
+                name = name.removesuffix(".csv")
+                (folder / name).with_suffix(".json").write_text(result.stdout)
+                answers[f"{name.removesuffix('.json')}.json"] = strict_json(result.stdout)
+        yield folder, answers
+
+
+@pytest.mark.parametrize("name", [*FILES, *(f"{name}.json" for name in COMMANDS)])
+def test_every_file_says_how_it_was_made_and_has_the_numbers(written, name):
+    folder, answer = written[0], written[1][name]
+    found, shown = rdiff.load(folder / name), run("show", folder / name)
+    assert shown.exit_code == 0 and shown.stderr == "" and "…" not in shown.stdout, shown.output
+    made = answer["settings"]
+    for key in ("version", "jax", *(["device"] if "device" in made else [])):
+        assert found.settings[key] == made[key] if isinstance(found, (rdiff.Sweep, rdiff.Saved)) else dict(found.settings)[key]
+        assert f"{key} = {made[key]}" in shown.stdout
+    seed = made.get("seed", made.get("key"))
+    assert ("seed = " in shown.stdout or "key = " in shown.stdout) is (seed is not None)
+    if isinstance(found, rdiff.Paths):
+        assert dict(found.settings) == made
+        values = np.asarray([row["y"] for row in answer["paths"]], found.values.dtype)
+        assert np.array_equal(found.values, values) and found.ts.tolist() == np.asarray(answer["time"], values.dtype).tolist()
+        assert values.dtype == (np.float64 if made["x64"] else np.float32)
+        assert np.array_equal(found.local_time, np.asarray([row["U"] for row in answer["paths"]], values.dtype))
+    elif name.startswith("samples"):
+        rows = rdiff.JSQQueue(16, 1, 1.0).simulate(key=3, chains=32, horizon=20.0).record()[1]
+        assert np.array_equal(np.stack([found.columns["Q1"], found.columns["Q2"]], axis=1), rows.reshape(-1, 2))
+        assert found.settings["every"] == 1.0 and found.settings["policy"] == "jsq"
+        read = rdiff.read_samples(folder / name, n=16, b=1, beta=1.0, time_column="t", chain_column="chain", weights="regular")
+        assert np.array_equal(read.x[:, 1] * 4, rows.reshape(-1, 2)[:, 1])  # the settings are no states
+    elif not isinstance(found, rdiff.Sweep) or name in ("sweep.csv", "sweep.npz", "merged.npz", "folder"):
+        part = next(part for part in ("results", "rows", "columns") if isinstance(answer.get(part), list))
+        for one, other in zip(found.rows, answer[part], strict=True):
+            assert all(one[key] == value for key, value in other.items() if key != "notes"), (one, other)
+            assert str(one.get("observable", one.get("name", one.get("n")))) in shown.stdout
+        told = strict_json(run("show", folder / name, "--json").stdout)
+        assert told["settings"] == made and found.to_dict()["settings"] == made
+
+
+def test_a_pandas_frame_of_samples_is_read_too(written):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(written[0] / "samples.csv")
+    samples = rdiff.read_samples(frame, n=16, b=1, beta=1.0, time_column="t", chain_column="chain", weights="regular")
+    assert samples.x.shape == (32 * 21, 2) and json.loads(frame["settings"][0])["seed"] == 3
+
+
+def test_a_run_that_was_interrupted_at_once(tmp_path):
+    (tmp_path / "a.json").write_text('{"schema": 1, "command": "rate", "settings": {"beta": 1.0}, "interrupted": true}')
+    refused(run("show", tmp_path / "a.json"), "a.json", "interrupted before it had any numbers")
+
+
+def test_columns_without_settings(tmp_path):
+    """As `rdiff path > p.csv` makes them, and programs other than rdiff."""
+    done = run("path", "--paths", 2, "--points", 10, "--horizon", 5)
+    (tmp_path / "p.csv").write_text(done.stdout)
+    found = rdiff.load(tmp_path / "p.csv")
+    assert isinstance(found, rdiff.Paths) and found.values.shape == (2, 11, 2) and found.settings == ()
+    assert "made with" not in run("show", tmp_path / "p.csv").stdout
+    (tmp_path / "s.csv").write_text("t,Q1\n0,4\n1,3\n")
+    shown = run("show", tmp_path / "s.csv").stdout
+    assert "columns of numbers" in shown and "3.5" in shown and "made with" not in shown
+    assert rdiff.load(tmp_path / "s.csv").columns["Q1"].tolist() == [4.0, 3.0]
+
+
+def test_paths_from_one_format_to_another(written, tmp_path):
+    folder, _ = written
+    for source, target in (("paths.npz", "b.json"), ("b.json", "c.csv")):
+        place = folder if (folder / source).exists() else tmp_path
+        assert run("show", place / source, "--out", tmp_path / target).exit_code == 0
+    assert (tmp_path / "c.csv").read_text() == (folder / "paths.csv").read_text()
 
 
 @pytest.mark.parametrize(

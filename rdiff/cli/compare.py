@@ -13,11 +13,11 @@ from rdiff.cli.failure import INTERRUPTED
 from rdiff.cli.queue_system import limit_of
 
 SAMPLE = "jsq_n100_b2_beta1.csv.gz"
-SAMPLE_OPTIONS = {
+SAMPLE_OPTIONS: dict[str, Any] = {
     "n": 100, "b": 2, "beta": 1.0, "columns": "Q1:Q3", "time_column": "t", "chain_column": "chain", "weights": "regular",
 }  # fmt: skip
 
-SIMULATION = {"dt": 0.1, "chains": 4096, "horizon": 400.0}
+SIMULATION: dict[str, Any] = {"dt": 0.1, "chains": 4096, "horizon": 400.0}
 
 EXAMPLE = """\b
 Examples:

@@ -1,7 +1,6 @@
 """`rdiff distance`: d_{M_2} and d_{M_1} between the queue and its limit along n, and the distances of the marginals."""
 
 from pathlib import Path
-from typing import Any, cast
 
 import click
 
@@ -35,20 +34,13 @@ def distance(
     derivatives only: the Wasserstein distance for |x1| + |x2| + ... . Also W1 and KS of each coordinate.
     """
     from rdiff import plots
-    from rdiff.averages import Interrupted
     from rdiff.distances.along import distance
     from rdiff.progress import progress_bar
 
     if plot is not None:
         plots.matplotlib()  # missing: said before the work, not after it
     with common.running(), progress_bar(common.on_terminal(), what="solving") as show:
-        interrupted = False
-        try:
-            found = distance(ns, beta=beta, b=b, memory=memory, on_progress=show)
-        except Interrupted as stop:
-            if stop.partial is None:
-                raise
-            found, interrupted = cast(Any, stop.partial), True
+        found, interrupted = common.reached(lambda: distance(ns, beta=beta, b=b, memory=memory, on_progress=show))
         if plot is not None:
             plots.distances(plot, found)
         settings = common.settings(ctx, n=list(ns))

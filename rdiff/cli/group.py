@@ -43,7 +43,8 @@ Examples:
   rdiff bench throughput                      how fast it runs on this machine
 
 rdiff COMMAND --help lists the options of a command. Every command takes --config run.toml, a file of its options, which
---write-config run.toml writes, and --quiet. Exit codes: 0 done, 1 points missing or failed, 2 bad input, 130 interrupted.
+--write-config run.toml writes, and --quiet. Exit codes: 0 done, 1 points missing or failed (or a fault of rdiff), 2 bad input,
+130 interrupted.
 
 \b
 Completion of commands and options in your shell:

@@ -22,7 +22,10 @@ Examples:
 @click.option("--beta", type=float, help="Drift parameter: lambda = 1 - beta/sqrt(n).")
 @click.option("--lam", type=Load(), help="Arrival rate over n, instead of --beta; `estimated`: from FILE.")
 @common.json_option
-def inspect(file: str, n: int | None, b: float | None, beta: float | None, lam: float | str | None, as_json: bool) -> None:
+@click.pass_context
+def inspect(
+    ctx: click.Context, file: str, n: int | None, b: float | None, beta: float | None, lam: float | str | None, as_json: bool
+) -> None:  # fmt: skip
     """A first look at FILE: its columns, what they look like, and the command to run next.
 
     What is not given is guessed, and each guess is named: check them. The identities that every queue fulfils are
@@ -35,5 +38,5 @@ def inspect(file: str, n: int | None, b: float | None, beta: float | None, lam: 
         found = inspect_file(file, **given)
         said.clear()  # the inspection has all of it
         tables = [table for table in (found.table(), found.checks_table()) if table is not None]
-        result = {"command": "inspect", **found.to_dict()}
+        result = {"command": "inspect", "settings": common.settings(ctx), **found.to_dict()}
         common.emit(result, tables, found.lines(), "columns", as_json, None)

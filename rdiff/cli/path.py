@@ -1,5 +1,6 @@
 """`rdiff path`: sample paths of the limit, as numbers or as a picture."""
 
+import dataclasses
 import math
 import sys
 from pathlib import Path
@@ -42,7 +43,8 @@ def path(
 
     Gives y1, y2, ... and the local time U at y1 = 0, on a regular grid of times.
 
-    Prints CSV (path, time, y1, y2, ..., U) unless --out, --plot or --json says otherwise.
+    Prints CSV (path, time, y1, y2, ..., U) unless --out, --plot or --json says otherwise. A .csv of --out has a last column
+    more, settings, which says in its first row how the numbers were made.
     """
     import rdiff
     from rdiff.errors import InputError
@@ -64,8 +66,7 @@ def path(
             plots.paths(plot, ts, found.values, found.local_time, title=title)
         if out is None and plot is not None and not as_json:
             return
-        settings = common.settings(ctx)
-        _write(ts, found, settings, as_json, out)
+        _write(found, {**dict(found.settings), **common.settings(ctx)}, as_json, out)
 
 
 def _times(horizon: float, dt: float, every: float | None, points: int | None) -> Any:
@@ -123,28 +124,14 @@ def _stride(steps: int, points: int) -> int:
     return stride
 
 
-def _write(ts: Any, found: Any, settings: dict[str, Any], as_json: bool, out: Path | None) -> None:
-    import numpy as np
-
-    values, local_time = np.asarray(found.values), np.asarray(found.local_time)
-    ending = out.suffix.lower() if out is not None else "" if as_json else ".csv"
-    if as_json or ending == ".json":
-        rows = [{"path": i, "y": y, "U": u} for i, (y, u) in enumerate(zip(values, local_time, strict=True))]
-        text = common.dumps({"command": "path", "settings": settings, "time": ts, "paths": rows}, indent=None)
-        if out is not None and ending == ".json":
-            out.write_text(text + "\n")
-        if as_json:
-            click.echo(text)
-    if ending == ".npz":
-        kept: dict[str, Any] = {name: settings[name] for name in ("beta", "b", "dt", "seed")}
-        np.savez(str(out), time=ts, values=values, local_time=local_time, **kept)
-    elif ending == ".csv":
-        paths, points, dim = values.shape
-        table = np.column_stack(
-            [np.repeat(np.arange(paths), points), np.tile(ts, paths), values.reshape(-1, dim), local_time.ravel()]
-        )
-        digits = "%.17g" if values.dtype == np.float64 else "%.9g"
-        formats = ["%d", "%.10g", *[digits] * (dim + 1)]
-        header = ",".join(["path", "time", *(f"y{i + 1}" for i in range(dim)), "U"])
-        target = sys.stdout if out is None else out
-        np.savetxt(target, table, formats, delimiter=",", header=header, comments="")
+def _write(found: Any, settings: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    found = dataclasses.replace(found, settings=tuple(settings.items()))
+    told = {"command": "path", "settings": settings}
+    if out is not None and out.suffix.lower() == ".json":
+        out.write_text(common.dumps({**told, **found.to_dict()}, indent=None) + "\n", encoding="utf-8")
+    elif out is not None:
+        found.save(out)
+    if as_json:
+        click.echo(common.dumps({**told, **found.to_dict()}, indent=None))
+    elif out is None:
+        sys.stdout.writelines(found.csv(settings=False))

@@ -76,6 +76,7 @@ def simulate(
         if out is not None:
             _fits(law, every)
         samples, notes, interrupted = None, [], False
+        used = {**law.settings, **settings(ctx, queue, observables=list(h), burn_in=law.burn_in, d=getattr(rule, "d", None))}
         try:
             found: Any = law.expect(h)
             checks = law.checks()
@@ -89,15 +90,14 @@ def simulate(
             except KeyboardInterrupt:
                 interrupted = True
             else:
-                write_occupancy(out, *rows)
+                write_occupancy(out, *rows, settings={**used, "every": every})
                 command = _next(out, queue) if queue.alpha == 0.5 else None
                 samples = {"file": str(out), "every": every, "command": command}
                 notes = [f"samples written to {out}" + ("; compare them with the limit:" if command else "")]
                 notes += [f"  {command}"] if command else [f"alpha = {queue.alpha:g} is not the regime of the limit, 1/2"]
-        used = {name: value for estimate in found.values() for name, value in estimate.settings}
         result = {
             "command": "queue simulate",
-            "settings": {**used, **settings(ctx, queue, observables=list(h), burn_in=law.burn_in, d=getattr(rule, "d", None))},
+            "settings": used,
             "results": found.to_dict(level),
             "checks": [check.to_dict() for check in checks],
             "samples": samples,

@@ -1,7 +1,7 @@
 """`rdiff rate`: the theorem as a number, E h(X) - E h(Y) along n."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -16,7 +16,7 @@ Examples:
 """
 OBSERVABLES = ("y2", "y1*y2", "y1**2", "exp(-y1-y2)")  # smooth, with gaps of order 1/sqrt(n)
 WITHOUT_BUFFER = ("y1", "y1**2", "exp(-y1)")
-SIMULATION = {"chains": 64, "horizon": 1e3}
+SIMULATION: dict[str, Any] = {"chains": 64, "horizon": 1e3}
 
 
 @click.command(epilog=EXAMPLE)
@@ -52,7 +52,6 @@ def rate(
     from its closed form beside the one fitted to the gaps, and the refined E h(Y) + C(h)/sqrt(n), whose error falls like 1/n.
     """
     from rdiff import plots
-    from rdiff.averages import Interrupted
     from rdiff.models import JSQDiffusion
     from rdiff.progress import progress_bar
     from rdiff.rate import rate
@@ -68,13 +67,7 @@ def rate(
         JSQDiffusion(beta, b)  # beta and b are refused before observables that this b lacks
         h = common.parse_observables(observables or (OBSERVABLES if b else WITHOUT_BUFFER), b + 1)
         queues: dict[str, Any] = {"beta": beta, "b": b, "method": method, "states": states, "memory": memory, "key": seed}
-        interrupted = False
-        try:
-            found = rate(ns, h=h, on_progress=show, **queues, **simulation)
-        except Interrupted as stop:
-            if stop.partial is None:
-                raise
-            found, interrupted = cast(Any, stop.partial), True
+        found, interrupted = common.reached(lambda: rate(ns, h=h, on_progress=show, **queues, **simulation))
         if plot is not None:
             plots.rate(plot, found)
         used = {"method": method, **(simulation if method != "exact" else dict.fromkeys([*SIMULATION, "seed"]))}

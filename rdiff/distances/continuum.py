@@ -18,7 +18,8 @@ class Continuum:
     """What the distances ask of a `StationaryLaw`, kept for all n."""
 
     def __init__(self, law: StationaryLaw) -> None:
-        self.law, self.beta = law, law.beta
+        self.law: StationaryLaw = law
+        self.beta: float = law.beta
 
     def cdf(self, i: int, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """P(Y_i <= y), i = 1 or 2, for y >= 0."""

@@ -167,11 +167,20 @@ class StationaryLaw:
         return _like(x, out)
 
     def quantile(self, p: ArrayLike, log: bool = False) -> Any:
-        """The y with P(Y2 <= y) = p, or its logarithm, of the shape of p.
+        """The y with P(Y2 <= y) = p, or with `log` its natural logarithm, of the shape of p.
 
-        Small beta * p needs `log`: at beta = 4 two thirds of the mass of Y2 lie below 1e-308.
+        At large beta most of the mass of Y2 lies below the least number that a float holds, about 5e-324, and the quantile is 0
+        where its logarithm is not: at beta = 4, the median of Y2 is e^-1400, and its 0.7-quantile e^-721.
 
         **Raises:** `InputError` for p outside (0, 1).
+
+        ```python
+        >>> import rdiff
+        >>> law = rdiff.StationaryLaw(rdiff.JSQDiffusion(beta=4.0))
+        >>> law.quantile(0.5), round(law.quantile(0.5, log=True), 2)
+        (0.0, -1400.0)
+
+        ```
         """
         p = _real("p", p)
         if not np.all((p > 0) & (p < 1)):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rdiff.limit.law import StationaryLaw
 
 WAYS = ("box", "all", "weighted", "mean")
-NAMES = {"f1": (1,), "f2": (2,), "f11": (1, 1), "f12": (1, 2), "f22": (2, 2)}
+NAMES: dict[str, tuple[int, ...]] = {"f1": (1,), "f2": (2,), "f11": (1, 1), "f12": (1, 2), "f22": (2, 2)}
 _COUNT = 200  # points a side
 _GROWS, _FLAT = 0.01, 1e-6
 

@@ -36,7 +36,7 @@ def bias(
     for solver, marker, dash in _SCHEMES:
         found = np.abs([float(stationary_mean(process, solver, dt, h)) - exact for dt in h_steps])
         seen = found > _FLOOR
-        name = f"{type(solver).__name__}, order {solver.weak_order:g}"
+        name = f"{type(solver).__name__}, order {'1/2' if solver.weak_order == 0.5 else f'{solver.weak_order:g}'}"
         axis.loglog(h_steps[seen], found[seen], marker, color="black", markersize=5, label=name)
         if seen.any():
             middle = np.flatnonzero(seen)[seen.sum() // 2]
@@ -44,7 +44,7 @@ def bias(
             axis.loglog(h_steps[seen], line[seen], dash, color="0.45", linewidth=1.0)
     axis.set_xticks(h_steps, [f"{step:g}" for step in h_steps])
     axis.minorticks_off()
-    label(axis, "step $h$", "$|$bias$|$")
+    label(axis, "step $h$", "$|$bias of $E\\,h|$")
     axis.set_title(title or f"Bias of the stationary mean, $\\beta = {process.beta:g}$; lines: the orders", **SMALL)
     axis.margins(x=0.05)
     axis.legend(frameon=False, **SMALL)

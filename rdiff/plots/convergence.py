@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rdiff.plots.figure import SMALL, label, matplotlib, save
+from rdiff.plots.figure import SMALL, label, matplotlib, save, symbols
 from rdiff.study import Rate, RateRow
 
 _STYLES = [("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", (0, (6, 1.5, 1, 1.5, 1, 1.5))), ("X", (0, (1, 3)))]
@@ -49,7 +49,7 @@ def _panel(axis: Any, study: Rate, which: str, slope: float, name: str) -> None:
     axis.set_yscale("log")
     for k, observable in enumerate(study.fits):
         marker, dash = _STYLES[k % len(_STYLES)]
-        _curve(axis, study.of(observable), which, marker, dash, f"$h$ = {observable}")
+        _curve(axis, study.of(observable), which, marker, dash, f"$h$ = {symbols(observable)}")
     label(axis, "$n$", name)
     axis.margins(x=0.06, y=0.08)
     _guide(axis, study, which, slope)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rdiff.errors import InputError
 from rdiff.estimate import Estimate, t_quantile
-from rdiff.plots.figure import SMALL, label, matplotlib, save
+from rdiff.plots.figure import SMALL, label, matplotlib, mean_of, save
 
 
 def diagnostics(
@@ -41,6 +41,7 @@ def diagnostics(
     for row, (name, estimate) in zip(axes, estimates.items(), strict=True):
         _running(row[0], name, estimate, level)
         _stretches(row[1], estimate, level)
+    axes[0, 0].legend(frameon=False, loc="best", **SMALL)
     for axis in axes[-1]:
         axis.set_xlabel("stretch of the run")
     if title:
@@ -54,9 +55,8 @@ def _running(axis: Any, name: str, estimate: Estimate, level: float) -> None:
     means = np.cumsum(draws, axis=1) / stretch
     middle, half = means.mean(axis=0), _half(means, level)
     axis.fill_between(stretch, middle - half, middle + half, color="0.8", linewidth=0, label=f"{100 * level:g}% interval")
-    axis.plot(stretch, middle, color="black", linewidth=1.0, label=f"running mean of {name}")
-    label(axis, None, f"E {name}")
-    axis.legend(frameon=False, loc="best", **SMALL)
+    axis.plot(stretch, middle, color="black", linewidth=1.0, label="running mean")
+    label(axis, None, mean_of(name))
 
 
 def _stretches(axis: Any, estimate: Estimate, level: float) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rdiff.distances.along import Distances
 from rdiff.distances.between import Distance
-from rdiff.plots.figure import SMALL, label, matplotlib, save
+from rdiff.plots.figure import SMALL, label, label_contours, matplotlib, save
 
 _STYLES = {"d_M2": ("o", "-"), "d_M1": ("s", "--"), "w1_1": ("^", "-."), "ks_1": ("v", ":")}
 _BELOW = ("d_M2", "w1_1")  # the limit's number, clear of the one above
@@ -76,6 +76,6 @@ def _optimal(axis: Any, last: Distance) -> None:
         y2 = np.linspace(0, 4.0 / last.beta, 200)
         states[..., 1] = y2[:, None]
         lines = axis.contour(y1, y2, last.h_M2(states), levels=12, colors="black", linewidths=0.8)
-        axis.clabel(lines, **SMALL)
+        label_contours(axis, lines)
         label(axis, "$y_1$", "$y_2$")
     axis.set_title(f"$h$ of $d_{{M_2}}$ at $n = {last.n}$", **SMALL)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rdiff.errors import InputError
 from rdiff.estimate import t_quantile
-from rdiff.plots.figure import SMALL, label, matplotlib, save
+from rdiff.plots.figure import SMALL, label, matplotlib, mean_of, save
 from rdiff.sweeps.result import Sweep
 
 _MARKERS = ("o", "s", "^", "v")
@@ -37,6 +37,7 @@ def sweep(
     axes = figure.subplots(-(-len(names) // 2), min(len(names), 2), squeeze=False).ravel()
     for axis, name in zip(axes, names):
         _panel(axis, found, exact, parameter, name, level)
+    axes[0].legend(frameon=False, **SMALL)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     if title:
@@ -57,9 +58,8 @@ def _panel(axis: Any, found: Sweep, exact: Sweep | None, parameter: str, name: s
         where = exact[parameter].astype(float)
         rank = np.argsort(where)
         axis.plot(where[rank], exact.mean(name)[rank], color="black", linewidth=1.0, label="exact")
-    label(axis, f"$\\{parameter}$" if parameter == "beta" else parameter, f"E {name}")
+    label(axis, f"$\\{parameter}$" if parameter == "beta" else parameter, mean_of(name))
     axis.margins(x=0.02)
-    axis.legend(frameon=False, **SMALL)
 
 
 def _varying(found: Sweep) -> str:

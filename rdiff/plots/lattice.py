@@ -153,7 +153,7 @@ def _marginal(axis: Any, i: int, law: _Lattice, Y: StationaryLaw | None) -> None
         top = max(top, density.max()) if i == 1 else top  # of Y2 it is infinite at 0
     label(axis, f"$x_{i}$", None)
     axis.set_title(f"coordinate {i}", **SMALL)
-    axis.set_xlim(left=-0.5 / law.root)  # whole heads at 0
+    axis.set_xlim(-0.5 / law.root, x[-1] + 0.5 / law.root)  # whole heads at the ends
     axis.set_ylim(0, 1.1 * top)
     axis.legend(frameon=False, loc="best", **SMALL)
 

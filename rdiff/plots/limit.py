@@ -11,7 +11,7 @@ import numpy as np
 from rdiff.errors import AccuracyWarning
 from rdiff.functionals import Observable
 from rdiff.limit.law import StationaryLaw
-from rdiff.plots.figure import SMALL, label, matplotlib, save
+from rdiff.plots.figure import SMALL, label, label_contours, matplotlib, save, symbols
 
 
 def law(file: str | os.PathLike[str], law: StationaryLaw, title: str | None = None) -> None:
@@ -68,10 +68,10 @@ def poisson(file: str | os.PathLike[str], law: StationaryLaw, h: Mapping[str, Ob
             f = law.poisson(function)(states)
         for warning in caught:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        axis.set_title(f"h = {name}" + (" (not smooth: rough)" if caught else ""), **SMALL)
+        axis.set_title(f"$h$ = {symbols(name)}" + (" (not smooth: rough)" if caught else ""), **SMALL)
         if law.b:
             lines = axis.contour(y1, y2, f, levels=12, colors="black", linewidths=0.8)
-            axis.clabel(lines, **SMALL)
+            label_contours(axis, lines)
         else:
             axis.plot(y1, f[0], color="black", linewidth=1.0)
         label(axis, "$y_1$", "$y_2$" if law.b else "$f$")

@@ -12,7 +12,8 @@ from rdiff.limit.law import StationaryLaw
 from rdiff.plots.figure import SMALL, label, matplotlib, save
 from rdiff.plots.lattice import pieces
 
-_QUEUES = (("o", "none"), ("s", "black"), ("^", "0.6"), ("v", "none"))
+_QUEUES = (("o", 5.0, "none"), (".", 3.5, "black"), ("^", 5.0, "none"), ("x", 4.0, "black"))  # seen one over the other
+_SHOWN = 40  # markers of a tail
 _SEEN = 0.997
 
 
@@ -44,20 +45,22 @@ def marginals(file: str | os.PathLike[str], laws: Mapping[str, Any], title: str 
             raise InputError(f"{name!r} is no law of a queue with a buffer, nor a StationaryLaw of its limit: {law!r:.60}")
         if isinstance(law, StationaryLaw):
             continue
-        marker, face = next(heads, _QUEUES[-1])
+        marker, size, face = next(heads, _QUEUES[-1])
         root, n = math.sqrt(law.n), int(law.n)
         chances = np.zeros((2, n + 1))
         for q, weights in pieces(law)():
             chances[0] += np.bincount(n - q[:, 0], weights, n + 1)
             chances[1] += np.bincount(q[:, 1], weights, n + 1)
-        style = {"color": "black", "markersize": 3.5, "markerfacecolor": face, "linestyle": "none", "label": name}
+        style = {"color": "black", "markersize": size, "markerfacecolor": face, "linestyle": "none", "label": name}
+        style["markeredgewidth"] = 0.8
         for i in (0, 1):
             count = int(np.searchsorted(np.cumsum(chances[i]), _SEEN)) + 2
             reach[i] = max(reach[i], count / root)
             axes[i].plot(np.arange(min(count, n + 1)) / root, root * chances[i][:count], marker, **style)
         top = max(top, root * chances[1].max())
         above = np.maximum(np.cumsum(chances[1][::-1])[::-1][1:], 0)
-        axes[2].plot(np.arange(n)[above > 1e-6] / root, above[above > 1e-6], marker, **style)
+        seen = np.flatnonzero(above > 1e-6)[:: max(1, -(-np.count_nonzero(above > 1e-6) // _SHOWN))]
+        axes[2].plot(seen / root, above[seen], marker, **style)
     for name, law in laws.items():
         if not isinstance(law, StationaryLaw):
             continue

@@ -135,8 +135,18 @@ class SimulatedQueueLaw(QueueLaw):
         return Samples(q, n=self.n, b=self.b, lam=self.lam, weights="regular", time=np.tile(times, self.chains))
 
     def write(self, path: Any, every: float = 1.0, horizon: float | None = None) -> None:
-        """The rows of `record` to a file for `read_samples`: columns chain, t, Q1, ..., Q_{b+1} (.csv, .csv.gz or .npz)."""
-        write_occupancy(path, *self.record(every, horizon))
+        """The rows of `record` to a file for `read_samples`: columns chain, t, Q1, ..., Q_{b+1} (.csv, .csv.gz or .npz).
+
+        With how they were made, as `rdiff show` and `rdiff.load` say it.
+        """
+        write_occupancy(path, *self.record(every, horizon), settings={**self.settings, "every": every})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the numbers are made: the queue and the run, with seed, versions and device."""
+        system = {"n": self.n, "b": self.b, "beta": self.beta, "policy": called(self.policy)}
+        run = {"chains": self.chains, "horizon": self.horizon, "burn_in": float(self.burn_in)}
+        return {**system, **run, **dict(provenance(self.key))}
 
     def __repr__(self) -> str:
         return f"SimulatedQueueLaw(n={self.n}, b={self.b}, beta={self.beta:g}, {self.chains} chains to {self.horizon:g})"
@@ -162,12 +172,8 @@ class SimulatedQueueLaw(QueueLaw):
     def _run(self, names: tuple[str, ...], functions: tuple[Callable, ...]) -> Any:
         chain = self._chain(names, functions, identities=self._sums is None)
         steps, first = (math.ceil(time * self.clock - 1e-6) for time in (self.horizon, float(self.burn_in)))
-        settings = (
-            ("n", self.n), ("b", self.b), ("beta", self.beta), ("chains", self.chains), ("horizon", self.horizon),
-            ("burn_in", float(self.burn_in)), *provenance(self.key),
-        )  # fmt: skip
         memories = self.chains * self.horizon / self.queue.relaxation_time
-        finish = partial(summarise, names, settings=settings, memories=memories, draws=self.draws)
+        finish = partial(summarise, names, settings=tuple(self.settings.items()), memories=memories, draws=self.draws)
         at = None
         with progress_bar(self.progress) as show:
             try:

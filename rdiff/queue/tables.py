@@ -8,6 +8,7 @@ import numpy as np
 from rdiff.errors import InputError
 from rdiff.queue.arrays import Arrays
 from rdiff.queue.columns import Columns
+from rdiff.records import SETTINGS
 
 
 def is_frame(data: Any) -> bool:
@@ -29,6 +30,7 @@ class Frame(Columns):
             frame = frame.reset_index()
         self.frame = frame
         keys = list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+        keys = [key for key in keys if str(key) != SETTINGS]  # how rdiff made the numbers
         self.names = [str(key) for key in keys]
         if not self.names or not len(frame):
             raise InputError(f"the table has shape {tuple(frame.shape)}: a run that wrote nothing?")

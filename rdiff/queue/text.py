@@ -8,6 +8,7 @@ import numpy as np
 
 from rdiff.errors import InputError
 from rdiff.queue.columns import Columns
+from rdiff.records import SETTINGS
 
 _log = logging.getLogger(__name__)
 MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>")
@@ -43,6 +44,9 @@ class Text(Columns):
         else:
             self.names = [cell.strip() for cell in cells]
             self.rows, self.lines = self.rows[1:], self.lines[1:]
+        self._width = len(self.names)
+        if self.names[-1] == SETTINGS and self._width > 1:  # how rdiff made the numbers
+            self.names.pop()
         if not self.rows:
             raise InputError("the file has a header and no rows: a run that wrote nothing?")
         self._equal_lengths()
@@ -106,15 +110,15 @@ class Text(Columns):
             raise InputError(f"this line is no CSV: {error}: {row!r:.60}") from error
 
     def _equal_lengths(self) -> None:
-        quoted = self.delimiter is None or any('"' in row for row in self.rows)
-        counts = (len(self._cells(r)) if quoted else r.count(self.delimiter or "") + 1 for r in self.rows)
+        sign = self.delimiter
+        counts = (len(self._cells(r)) if sign is None or '"' in r else r.count(sign) + 1 for r in self.rows)
         widths = np.fromiter(counts, int, len(self.rows))
-        bad = np.flatnonzero(widths != len(self.names))
+        bad = np.flatnonzero(widths != self._width)
         if len(bad):
             k = int(bad[0])
             cause = "a file cut off while it was written" if k == len(self.rows) - 1 else "columns of unequal length"
             raise InputError(
-                f"line {self.lines[k]}: found {widths[k]} cells, expected {len(self.names)} as in the first line "
+                f"line {self.lines[k]}: found {widths[k]} cells, expected {self._width} as in the first line "
                 f"({len(bad)} such lines): {cause}?"
             )
 

@@ -1,20 +1,27 @@
 """Occupancy on a grid of times to a file that `read_samples` reads."""
 
 import gzip
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rdiff.errors import InputError
+from rdiff.records import SETTINGS, clean, csv_of_numbers
 
 ENDINGS = (".csv", ".csv.gz", ".npz")
 
 
-def write_occupancy(path: str | os.PathLike[str], times: np.ndarray, q: np.ndarray) -> None:
+def write_occupancy(
+    path: str | os.PathLike[str], times: np.ndarray, q: np.ndarray, settings: Mapping[str, Any] | None = None
+) -> None:
     """Writes columns chain, t, Q1, ..., Q_{b+1}, chain after chain: CSV (also .gz) or npz, by the path's ending.
 
-    **Arguments:** `times` (rows,); `q`, integers (chains, rows, levels).
+    **Arguments:** `times` (rows,); `q`, integers (chains, rows, levels); `settings`, how they were made, as JSON: in the first
+    row of a last column, `settings`, or an array of that name.
     **Raises:** `InputError` for another ending, before anything is written.
 
     ```python
@@ -35,12 +42,13 @@ def write_occupancy(path: str | os.PathLike[str], times: np.ndarray, q: np.ndarr
     columns = {"chain": np.repeat(np.arange(chains), rows), "t": np.tile(times, chains)}
     columns |= {f"Q{i + 1}": q[..., i].ravel() for i in range(levels)}
     if name.endswith(".npz"):
+        if settings:
+            columns[SETTINGS] = np.array(json.dumps(clean(settings)))
         np.savez_compressed(path, **columns)  # pyright: ignore[reportArgumentType]
         return
-    lines = [",".join(columns)]
-    lines += [f"{chain},{t:.12g},{','.join(map(str, row))}" for chain, path_of in enumerate(q.tolist())
-              for t, row in zip(times.tolist(), path_of)]  # fmt: skip
-    text = "\n".join(lines) + "\n"
+    lines = (f"{chain},{t:.12g},{','.join(map(str, row))}" for chain, path_of in enumerate(q.tolist())
+             for t, row in zip(times.tolist(), path_of))  # fmt: skip
+    text = "".join(csv_of_numbers([*columns], lines, settings))
     if name.endswith(".gz"):
         # Without a time stamp: the same samples make the same file.
         Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -7,12 +7,13 @@ from typing import Any, ClassVar, NoReturn
 import diffrax
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Key, PyTree
+from jaxtyping import Array, ArrayLike, Float, Key
 
 from rdiff.domain import along
 from rdiff.errors import InputError
 from rdiff.noise import AbstractNoise, Threefry, draw
 from rdiff.process import AbstractReflectedDiffusion
+from rdiff.types import PyTree
 
 _NO_SUBDIVISION = (
     "reflected steps cannot be rejected or halved: a step knows the minimum of its path, and the minimum over a step is not "
@@ -55,7 +56,7 @@ class ReflectedTerm(diffrax.AbstractTerm):
         del t, args
         return self.process.drift(y[0]), jnp.asarray(self.process.sigma(y[0]), y[0].dtype)
 
-    def contr(self, t0: Any, t1: Any, state: PyTree = None, dtype: Any = None, **kwargs: Any) -> tuple:
+    def contr(self, t0: Any, t1: Any, state: PyTree = None, dtype: Any = None, **kwargs: Any) -> tuple[Any, ...]:
         """(dt, dW, mark, next generator state) of the step that `state` stands at."""
         del kwargs
         dtype = jnp.result_type(float) if dtype is None else dtype
@@ -64,7 +65,7 @@ class ReflectedTerm(diffrax.AbstractTerm):
         state, normals, mark = draw(self.noise, state, self.process.noise_dim, dtype)
         return dt, jnp.sqrt(dt) * normals, mark, state
 
-    def prod(self, vf: tuple[Array, Array], control: tuple) -> PyTree:
+    def prod(self, vf: tuple[Array, Array], control: tuple[Any, ...]) -> PyTree:
         """The displacement without the wall, and no local time."""
         drift, sigma = vf
         dt, dw, *_ = control
@@ -89,7 +90,7 @@ class StepInterpolation(diffrax.AbstractLocalInterpolation):
 class AbstractReflectedSolver(diffrax.AbstractItoSolver):
     """A reflected step. `advance` is the whole of it; the rest makes it a diffrax solver on the state (y, U)."""
 
-    term_structure: ClassVar = ReflectedTerm
+    term_structure: ClassVar[Any] = ReflectedTerm
     interpolation_cls: ClassVar[Callable[..., StepInterpolation]] = StepInterpolation
     weak_order: ClassVar[float]  # of stationary averages
 

@@ -1,5 +1,7 @@
 """Euler's step reflected at the minimum of its Brownian bridge."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
@@ -29,7 +31,7 @@ class BridgeEuler(AbstractReflectedSolver):
     ```
     """
 
-    weak_order = 1.0
+    weak_order: ClassVar[float] = 1.0
 
     def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
         sigma = process.sigma(y)

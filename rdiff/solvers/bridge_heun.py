@@ -1,5 +1,7 @@
 """The default step: the bridge's minimum splits the step, and the drift acts on both sides of it."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -39,7 +41,7 @@ class BridgeHeun(AbstractReflectedSolver):
     ```
     """
 
-    weak_order = 2.0
+    weak_order: ClassVar[float] = 2.0
 
     def check(self, process: AbstractReflectedDiffusion) -> None:
         if not process.additive:

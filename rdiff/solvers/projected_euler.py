@@ -1,5 +1,7 @@
 """The projected Euler step: what public codes use, kept as the baseline."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -26,7 +28,7 @@ class ProjectedEuler(AbstractReflectedSolver):
     ```
     """
 
-    weak_order = 0.5
+    weak_order: ClassVar[float] = 0.5
 
     def advance(self, process: AbstractReflectedDiffusion, y: Array, dt: Array, dw: Array, mark: Array) -> tuple[Array, Array]:
         del mark
