@@ -7,13 +7,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PyTree, UInt32
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 from rdiff.engine import AbstractChain
 from rdiff.functionals import evaluate
 from rdiff.noise import AbstractNoise
 from rdiff.queue.chain import JSQQueue, rates
 from rdiff.queue.policies import Policy
+from rdiff.types import PyTree
 
 WORDS = 2**32  # values of a random word
 

@@ -9,13 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 
 from rdiff import engine
 from rdiff.accumulate import Batches
 from rdiff.engine import Checkpoint
 from rdiff.estimate import Estimates
 from rdiff.summary import summarise
+from rdiff.types import PyTree
 
 KEEP = 16  # batches of a run, at least: they are for ESS and R-hat, and thousands of points have many
 

@@ -41,8 +41,12 @@ class Sweep(Exports):
         self, points: Sequence[dict[str, Any]], found: Sequence[Estimates | str], observables: Sequence[str],
         settings: Mapping[str, Any] | None = None, notes: Sequence[str] = (), missing: Sequence[dict[str, Any]] = (),
     ) -> None:  # fmt: skip
-        self.points, self.found, self.observables = tuple(points), tuple(found), tuple(observables)
-        self.settings, self.notes, self.missing = dict(settings or {}), tuple(notes), tuple(missing)
+        self.points: tuple[dict[str, Any], ...] = tuple(points)
+        self.found: tuple[Estimates | str, ...] = tuple(found)
+        self.observables: tuple[str, ...] = tuple(observables)
+        self.settings: dict[str, Any] = dict(settings or {})
+        self.notes: tuple[str, ...] = tuple(notes)
+        self.missing: tuple[dict[str, Any], ...] = tuple(missing)
 
     @property
     def parameters(self) -> tuple[str, ...]:

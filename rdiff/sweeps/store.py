@@ -52,7 +52,7 @@ class Store:
     It pickles, so that workers elsewhere write to the same folder.
     """
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder).absolute()
         self.unsaved: str | None = None  # why the last write failed
 
@@ -189,7 +189,7 @@ class Store:
             raise
 
 
-def manifest(folder: str | os.PathLike) -> dict[str, Any]:
+def manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings and points of the sweep in a folder. **Raises:** `InputError` when there is none."""
     path = Path(folder) / "sweep.json"
     record = _load(path)

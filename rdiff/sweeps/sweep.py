@@ -52,7 +52,7 @@ def sweep(
     bias: bool = False,
     dtype: Any = None,
     batch: int | None = None,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     shard: str | None = None,
     executor: Any = None,
     checkpoint: float = 60.0,
@@ -147,7 +147,7 @@ def sweep(
     return _gathered(values, found, settings, notes)
 
 
-def merge(*folders: str | os.PathLike) -> Sweep:
+def merge(*folders: str | os.PathLike[str]) -> Sweep:
     """The sweep in a folder, or in several that shards of one grid were written to, as far as it is done.
 
     Its points are those of the grid last asked for; a line in the log says how many more are done of grids before.
