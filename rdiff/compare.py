@@ -22,6 +22,15 @@ class Comparison(Exports):
     when there is none, or two different ones); `refined`, E h(Y) + C(h)/sqrt(n) where the limit law knows it; `checks`,
     the identities of the laws that have them, and of two exact ones together; `notes`, what the laws guessed or left out;
     `carried`, the standard error of E h(Y) that an estimated beta brings, |d/dbeta E h(Y)| times that of beta.
+
+    ```python
+    >>> import rdiff
+    >>> X, Y = rdiff.JSQQueue(100, b=1, beta=1.0).exact(), rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0))
+    >>> found = rdiff.compare(X, Y, lambda y: y[1])
+    >>> round(found.difference, 4), round(found.limit.mean, 4), round(found.refined, 4)
+    (-0.2143, 0.8141, 0.5673)
+
+    ```
     """
 
     prelimit: Estimate
@@ -113,7 +122,17 @@ class Comparison(Exports):
 
 
 class Comparisons(Exports, dict[str, Comparison]):
-    """Comparisons of the same two laws by observable; prints as one table with the checks under it."""
+    """Comparisons of the same two laws by observable; prints as one table with the checks under it.
+
+    ```python
+    >>> import rdiff
+    >>> X, Y = rdiff.JSQQueue(100, b=1, beta=1.0).exact(), rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0))
+    >>> found = rdiff.compare(X, Y, {"y1": lambda y: y[0], "y2": lambda y: y[1]})
+    >>> list(found), round(found["y2"].difference, 4)
+    (['y1', 'y2'], -0.2143)
+
+    ```
+    """
 
     @property
     def checks(self) -> tuple[Check, ...]:

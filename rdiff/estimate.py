@@ -130,7 +130,17 @@ class Estimate(Exports, eqx.Module):
 
 
 class Estimates(Exports, dict[str, Estimate]):
-    """Several estimates of one law by name; prints as one table. A pytree like the `Estimate`s in it."""
+    """Several estimates of one law by name; prints as one table. A pytree like the `Estimate`s in it.
+
+    ```python
+    >>> import rdiff
+    >>> law = rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0))
+    >>> found = law.expect({"y1": lambda y: y[0], "y2": lambda y: y[1]})
+    >>> {name: round(est.mean, 4) for name, est in found.items()}
+    {'y1': 1.0, 'y2': 0.8141}
+
+    ```
+    """
 
     def to_dict(self, level: float = 0.95) -> list[dict[str, Any]]:
         """A list of the estimates' plain dicts."""

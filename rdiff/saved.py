@@ -33,6 +33,17 @@ class Saved(Exports):
     the samples of a queue, the rows sum them up, and `columns` has their numbers by name.
 
     **Arguments:** `told`, what `to_json` writes; `columns`.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> found = rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0)).expect({"y2": lambda y: y[1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = found.to_json(f"{folder}/y2.json")
+    ...     again = rdiff.load(f"{folder}/y2.json")
+    >>> again.rows[0]["mean"] == found["y2"].mean
+    True
+
+    ```
     """
 
     _complete = True

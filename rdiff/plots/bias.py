@@ -29,6 +29,13 @@ def bias(
 
     **Arguments:** `file` ending in .png, .pdf or .svg; `process`, of b <= 1; `h`, smooth; `steps` of time; `title`.
     **Raises:** `InputError` as `rdiff.numerical_chain.stationary_mean` does, and when matplotlib is missing.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rdiff.plots.bias(f"{folder}/bias.png", rdiff.JSQDiffusion(1.0), lambda y: y[1], steps=(0.2, 0.4))
+
+    ```
     """
     exact = float(StationaryLaw(process).expect(h).mean)  # pyright: ignore[reportAttributeAccessIssue]
     figure = matplotlib()(figsize=(5.5, 4.2), layout="constrained")

@@ -22,6 +22,13 @@ def law(file: str | os.PathLike[str], law: StationaryLaw, title: str | None = No
 
     **Arguments:** `file` ending in .png, .pdf or .svg; `law`; `title`.
     **Raises:** `InputError` when matplotlib is not installed or does not know the ending of `file`.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rdiff.plots.law(f"{folder}/law.png", rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0)))
+
+    ```
     """
     flat = law.b == 0
     figure = matplotlib()(figsize=(6.0, 4.0) if flat else (7.5, 8.0), layout="constrained")
@@ -51,6 +58,13 @@ def poisson(file: str | os.PathLike[str], law: StationaryLaw, h: Mapping[str, Ob
     **Arguments:** `file` ending in .png, .pdf or .svg; `law`; `h`, observables by name; `title`.
     **Raises:** `InputError` as `law.poisson` does, and when matplotlib is missing.
     **Warns:** `AccuracyWarning` where h is not smooth enough for f; the panel says so too.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rdiff.plots.poisson(f"{folder}/f.png", rdiff.StationaryLaw(rdiff.JSQDiffusion(1.0)), {"y2": lambda y: y[1]})
+
+    ```
     """
     columns = min(len(h), 2)
     rows = math.ceil(len(h) / columns)

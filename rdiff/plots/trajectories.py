@@ -24,6 +24,14 @@ def paths(
     **Arguments:** `file` ending in .png, .pdf or .svg; `ts`, `values` and `local_time` as `sample_paths` takes and
     gives them; `title`.
     **Raises:** `InputError` when matplotlib is not installed or does not know the ending of `file`.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> p = rdiff.sample_paths(rdiff.JSQDiffusion(1.0), [0.0, 1.0, 2.0], key=0, paths=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rdiff.plots.paths(f"{folder}/paths.png", p.ts, p.values, p.local_time)
+
+    ```
     """
     figure = matplotlib()(figsize=(7.0, 6.0), layout="constrained")
     times, states, pushed = np.asarray(ts), np.asarray(values), np.asarray(local_time)

@@ -104,6 +104,18 @@ def inspect_file(path: Any, *, n: Any = None, b: Any = None, beta: Any = None, l
     **Arguments:** `path`, as `read_samples` takes it; the system as far as it is known: `n`, `b`, `beta` or `lam`. What is
     not given is guessed, from the columns and the name of the file; without a load, lam is estimated.
     **Raises:** `InputError` when the file cannot be read as columns at all.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> rows = "".join(f"{k},{3 + k % 2},{k % 3 % 2}\\n" for k in range(400))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/run.csv", "w") as file:
+    ...         size = file.write("t,Q1,Q2\\n" + rows)
+    ...     found = rdiff.inspect_file(f"{folder}/run.csv", n=4, beta=1.0)
+    >>> found.rows, found.options["columns"]
+    (400, 'Q1:Q2')
+
+    ```
     """
     if beta is not None and lam is not None:
         raise InputError("beta and lam are both given, and are one parameter, lam = 1 - beta/sqrt(n): give one of them")

@@ -27,7 +27,20 @@ logger = logging.getLogger(__name__)
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a sweep; `partial` is the `Sweep` of the points that are done."""
+    """Ctrl-C during a sweep; `partial` is the `Sweep` of the points that are done.
+
+    ```python
+    >>> import rdiff
+    >>> grid, h = {"beta": [0.5, 1.0]}, {"y2": lambda y: y[1]}
+    >>> try:
+    ...     found = rdiff.sweep(grid, h, law="exact")
+    ... except rdiff.SweepInterrupted as stop:
+    ...     found = stop.partial
+    >>> len(found)
+    2
+
+    ```
+    """
 
     def __init__(self, partial: Sweep):
         super().__init__("interrupted")
@@ -153,6 +166,17 @@ def merge(*folders: str | os.PathLike[str]) -> Sweep:
     Its points are those of the grid last asked for; a line in the log says how many more are done of grids before.
 
     **Raises:** `InputError` when a folder holds none, or they hold sweeps of different settings.
+
+    ```python
+    >>> import rdiff, tempfile
+    >>> grid, h = {"beta": [0.5, 1.0]}, {"y2": lambda y: y[1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = [rdiff.sweep(grid, h, law="exact", out=folder, shard=part) for part in ("1/2", "2/2")]
+    ...     whole = rdiff.merge(folder)
+    >>> [len(part) for part in parts], whole["beta"].tolist()
+    ([1, 1], [0.5, 1.0])
+
+    ```
     """
     if not folders:
         raise InputError("merge needs at least one folder")
