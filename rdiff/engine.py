@@ -184,7 +184,7 @@ def run(
     arrays, static = eqx.partition(chain, eqx.is_array)
     pace = _Pace(chunk, lanes)
     if resume is None:
-        carry = _start(chain, keys, starts)
+        carry = layout.fill(_start(chain, keys, starts))  # zeros come on every device: the next call would be compiled anew
         done, averaged, batches, began = 0, 0, Batches(keep), np.zeros(())
     else:
         like = eqx.filter_eval_shape(start, chain, keys, starts)

@@ -19,6 +19,7 @@ from rdiff.sweeps.sweep import sweep
 # A process of its own, since the number of devices is fixed at JAX's first use: seconds of compilation, of the best run.
 PROGRAM = """
 import json, sys, time
+import arviz_stats.base  # which the first run would import
 import rdiff
 from rdiff.bench.peers import second
 devices, chains, horizon = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])

@@ -17,14 +17,14 @@ EXACT, PROJECTED = 0.814, 0.516  # E Y2 at beta = 1: of the limit, and of the pr
 OURS = "bridge-heun"
 # What averages Y2, the mean it must find, and the path-steps of one repetition at size 1, in thousands a lane.
 PEERS: dict[str, tuple[Callable[..., peers.Go], float, float]] = {
-    OURS: (partial(peers.engine, noise=Xoshiro()), EXACT, 20),
-    "bridge-heun threefry": (partial(peers.engine, noise=Threefry()), EXACT, 8),
-    "numba bridge-heun": (peers.numba_heun, EXACT, 8),
-    "diffeqsolve bridge-heun": (partial(peers.diffeqsolve, noise=Threefry()), EXACT, 6),  # the noise of ReflectedTerm
-    "diffeqsolve bridge-heun xoshiro": (partial(peers.diffeqsolve, noise=Xoshiro()), EXACT, 12),
-    "diffeqsolve projected": (peers.diffeqsolve_projected, PROJECTED, 3),
-    "numpy projected": (peers.numpy_projected, PROJECTED, 6),
-    "c ceiling": (peers.c_ceiling, EXACT, 60),
+    OURS: (partial(peers.engine, noise=Xoshiro()), EXACT, 80),
+    "bridge-heun threefry": (partial(peers.engine, noise=Threefry()), EXACT, 14),
+    "numba bridge-heun": (peers.numba_heun, EXACT, 14),
+    "diffeqsolve bridge-heun": (partial(peers.diffeqsolve, noise=Threefry()), EXACT, 20),  # the noise of ReflectedTerm
+    "diffeqsolve bridge-heun xoshiro": (partial(peers.diffeqsolve, noise=Xoshiro()), EXACT, 80),
+    "diffeqsolve projected": (peers.diffeqsolve_projected, PROJECTED, 14),
+    "numpy projected": (peers.numpy_projected, PROJECTED, 28),
+    "c ceiling": (peers.c_ceiling, EXACT, 140),
 }
 TOLERANCE = 0.05  # of E Y2: nobody races with a wrong scheme
 
