@@ -8,10 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from rdiff import table as tables
 from rdiff.bench import peers
 from rdiff.bench.common import settings, start, watch
-from rdiff.noise import Threefry, Xoshiro
+from rdiff.chains import DiffusionChain
+from rdiff.models import JSQDiffusion
+from rdiff.noise import Threefry, Xoshiro, root_key
+from rdiff.solvers import BridgeHeun
 
 EXACT, PROJECTED = 0.814, 0.516  # E Y2 at beta = 1: of the limit, and of the projected step at dt = 0.1
 OURS = "bridge-heun"
@@ -45,7 +51,8 @@ def run(
     a repetition (about a second at 1); `chains`: lanes; `memory_horizons`: a short and a long one.
 
     **Returns:** rows with `value` in path-steps a second (None with a `note` where a peer is missing), `ratio` =
-    bridge-heun's value / this one (how many times faster rdiff is), `mean` of Y2 found, the `expected` one, `ok`.
+    bridge-heun's value / this one (how many times faster rdiff is), `mean` of Y2 found, the `expected` one, `ok`; in the
+    settings, the `operations` of a path-step and the `bytes` of its state, read and written.
     """
     start()
     say = watch(progress)
@@ -69,7 +76,31 @@ def run(
         rows += _memory(dt, chains, memory_horizons)
     say("")
     return {"rows": rows, "settings": settings(
-        beta=1.0, dt=dt, chains=chains, dtype="float32", repetitions=repetitions, ratio="bridge-heun / row")}  # fmt: skip
+        beta=1.0, dt=dt, chains=chains, dtype="float32", repetitions=repetitions, ratio="bridge-heun / row", **work(dt),
+    )}  # fmt: skip
+
+
+def work(dt: float) -> dict[str, int]:
+    """What a path-step of bridge-heun must do: arithmetic `operations` as XLA counts them before it optimises, and the
+    `bytes` of a lane's state and sum, read and written, where no cache keeps them from one step to the next.
+
+    ```python
+    >>> from rdiff.bench.throughput import work
+    >>> work(0.1)["bytes"]  # two coordinates, four words of the generator, one sum
+    56
+
+    ```
+    """
+    chain = DiffusionChain(JSQDiffusion(jnp.float32(1)), BridgeHeun(), Xoshiro(), jnp.float32(dt), (peers.second,), ("y2",))
+
+    def step(state: Any, part: jax.Array) -> Any:
+        state = chain.step(state)
+        return state, part + chain.observe(state)[0]
+
+    lane = chain.init(root_key(0), jnp.zeros(2, jnp.float32)), jnp.float32(0)
+    counted = jax.jit(step).lower(*lane).cost_analysis()
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(lane))
+    return {"operations": int(counted["flops"]), "bytes": 2 * size}
 
 
 def table(result: dict[str, Any]) -> list[Any]:
@@ -84,6 +115,8 @@ def table(result: dict[str, Any]) -> list[Any]:
               f"{row['expected']:.3f}"] for row in speed],
             f"Throughput, float32, {used['cores']} cores, {used['chains']} chains, dt {used['dt']:g}",
             [f"median of {used['repetitions']} interleaved repetitions; jax {used['jax']} on {used['device']}",
+             f"a path-step of bridge-heun is {used['operations']} operations on {used['bytes']} bytes, read and written: "
+             f"{speed[0]['value'] * used['operations'] / 1e9:.0f} G/s and {speed[0]['value'] * used['bytes'] / 1e9:.0f} GB/s",
              *(f"{row['name']}: {row['note']}" for row in speed if row["note"])],
         )
     ]  # fmt: skip
