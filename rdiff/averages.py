@@ -1,19 +1,17 @@
 """Long-run averages of a reflected diffusion: stationary E h(Y) by simulation, with an honest error."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Key
 
 from rdiff import engine
 from rdiff.chains import DiffusionChain, PairedChain
 from rdiff.control import ControlledChain, controls
-from rdiff.errors import InputError, duration, integer, is_traced, positive
+from rdiff.errors import InputError, integer, is_traced, positive
 from rdiff.estimate import Estimate, Estimates, t_quantile
 from rdiff.functionals import Observable, named
 from rdiff.limit.law import StationaryLaw
@@ -26,11 +24,10 @@ from rdiff.provenance import provenance
 from rdiff.solvers import AbstractReflectedSolver, BridgeHeun
 from rdiff.solvers.base import fixed_step_only
 from rdiff.summary import summarise
+from rdiff.times import times, whole_steps
 from rdiff.types import Points, Scalar
 
-MEMORIES = 10  # burn-in in relaxation times: what is left of the start is e^-10
 MAX_ROUNDS = 1000
-MOST_STEPS = 1e12
 
 
 class Interrupted(KeyboardInterrupt):
@@ -167,6 +164,7 @@ class _Plan(eqx.Module):
     paired_order: float | None = eqx.field(static=True)
     traced: bool = eqx.field(static=True)
     total_memories: float | None = eqx.field(static=True)
+    cautions: tuple[str, ...] = eqx.field(static=True)
 
 
 def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias, noise, control) -> _Plan:
@@ -175,27 +173,14 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
     solver = fixed_step_only(BridgeHeun() if solver is None else solver)
     solver.check(process)
     chains = integer("chains", chains, 2, "the error comes from the spread of independent chains")
-    dt = duration("dt", dt, "it sets the number of steps: loop over dt, and vmap over parameters")
-    horizon = duration("horizon", horizon, "it sets the number of steps")
-    if is_traced(burn_in):
-        raise InputError("burn_in must be a plain number, not a traced one: it sets the number of steps")
     if noise is not None and not isinstance(noise, AbstractNoise):
         raise InputError(f"noise must be a generator such as rdiff.Xoshiro(), got {noise!r} (usual cause: no parentheses)")
-    if dt > horizon:
-        raise InputError(f"dt must not exceed the horizon, got dt {dt:g} and horizon {horizon:g}")
     names, functions = named(h, process.dim, dtype)
     traced = is_traced((process, key, y0, process.at_start(), [f(process.start) for f in functions], jnp.zeros(())))
-    memory = process.relaxation_time
-    if burn_in is None:
-        if traced:
-            raise InputError("inside jit, vmap or grad give burn_in explicitly: its default depends on the parameters' values")
-        burn_in = horizon / 5 if memory is None else MEMORIES * float(memory)
-        whole_steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
-    if not (isinstance(burn_in, (int, float, np.number)) and math.isfinite(burn_in) and burn_in >= 0):
-        raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
+    dt, horizon, burn_in, memory, cautions = times(process, dt, horizon, burn_in, bias=bias, traced=traced)
     settings = (
         ("model", describe(process)), ("solver", type(solver).__name__), ("dt", dt), ("chains", chains),
-        ("horizon", horizon), ("burn_in", float(burn_in)), ("dtype", jnp.dtype(dtype).name), *provenance(key),
+        ("horizon", horizon), ("burn_in", burn_in), ("dtype", jnp.dtype(dtype).name), *provenance(key),
     )  # fmt: skip
     parts = (cast(process, dtype), solver, noise or Xoshiro(), jnp.asarray(dt, dtype), functions, names)
     if control is not None:
@@ -210,11 +195,12 @@ def _plan(process, h, key, dt, chains, horizon, burn_in, solver, y0, dtype, bias
         starts=start_points(process, y0, chains, dtype),
         names=names,
         steps=whole_steps(horizon, dt),
-        burn_in=whole_steps(float(burn_in), dt),
+        burn_in=whole_steps(burn_in, dt),
         settings=settings,
         paired_order=solver.weak_order if bias else None,
         traced=traced,
-        total_memories=None if memory is None or traced else chains * horizon / float(memory),
+        total_memories=None if memory is None else chains * horizon / memory,
+        cautions=cautions,
     )
 
 
@@ -227,6 +213,7 @@ def _eager(plan: _Plan, rtol: Any, atol: Any, progress: bool, chunk: int | None,
         integer("chunk", chunk, 1)
 
     def estimates(at: engine.Progress, cautions: tuple[str, ...] = ()) -> Estimates:
+        cautions = (*cautions, *plan.cautions)
         return summarise(plan.names, at, plan.settings, plan.paired_order, plan.total_memories, cautions, draws)
 
     def reached(at: engine.Progress) -> bool:
@@ -272,13 +259,3 @@ def _traced(plan: _Plan) -> Estimates:
             for i, name in enumerate(plan.names)
         }
     )  # fmt: skip
-
-
-def whole_steps(time: float, dt: float) -> int:
-    """Whole steps that cover `time`, with 1e-6 of a step forgiven to rounding."""
-    if time / dt > MOST_STEPS:
-        raise InputError(
-            f"{time / dt:.3g} steps a chain are more than can ever be run ({MOST_STEPS:.0e}), from a time of {time:g} and "
-            f"dt {dt:g} (usual cause: a digit or an exponent too many)"
-        )
-    return math.ceil(time / dt - 1e-6)

@@ -64,6 +64,11 @@ class JSQDiffusion(AbstractReflectedDiffusion):
         """
         return 1.0 + (4.5 / self.beta / self.beta if self.b else 0.0)
 
+    @property
+    def fastest_time(self) -> Scalar:
+        """1, a mean service."""
+        return 1.0
+
     def drift(self, y: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """mu(y), shape (b + 1,)."""
         after = [*(y[i] for i in range(1, self.dim)), 0.0]
@@ -112,6 +117,10 @@ class ReflectedOU(AbstractReflectedDiffusion):
 
     @property
     def relaxation_time(self) -> Scalar:
+        return 1 / self.rate
+
+    @property
+    def fastest_time(self) -> Scalar:
         return 1 / self.rate
 
     def drift(self, y: Float[Array, " 1"]) -> Float[Array, " 1"]:

@@ -45,6 +45,11 @@ class AbstractReflectedDiffusion(eqx.Module):
         """About how long the process remembers its start, in its own time units; None when not known."""
 
     @property
+    def fastest_time(self) -> Scalar | None:
+        """The shortest time in which the drift acts, 1/its largest rate, which a step must resolve; None when not known."""
+        return None
+
+    @property
     def dim(self) -> int:
         """Number of coordinates of the state."""
         return self.domain.dim

@@ -206,6 +206,21 @@ def test_a_short_run_says_so():
     assert not one.reliable and np.isnan(one.rhat)
 
 
+@pytest.mark.parametrize(("dt", "bias", "coarse"), [(3.0, False, True), (0.5, False, False), (3.0, True, False)])
+def test_a_step_too_coarse_for_the_drift_says_so(dt, bias, coarse):
+    # with its bias estimated the interval is wide enough: it holds the exact value
+    est = rdiff.long_run_average(rdiff.JSQDiffusion(1.0), H["y2"], key=0, dt=dt, chains=256, horizon=100.0, bias=bias)
+    assert coarse == any("coarse" in caution for caution in est.cautions)
+    low, high = est.ci(0.99999)
+    assert (low < 0.814060 < high) != coarse
+
+
+def test_what_is_coarse_depends_on_the_drift():
+    for rate, coarse in ((1.0, False), (20.0, True)):
+        process = rdiff.ReflectedOU(center=1.0, rate=rate)
+        assert rdiff.long_run_average(process, lambda y: y[0], key=0, chains=64, horizon=100.0).reliable != coarse
+
+
 def test_start_may_differ_by_lane():
     starts = np.abs(np.random.default_rng(0).normal(size=(64, 2)))
     options = dict(key=0, dt=0.01, chains=64, horizon=0.01, burn_in=0.0)

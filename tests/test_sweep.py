@@ -61,7 +61,7 @@ def test_ranges_are_read_as_decimals():
     assert parse_axis("0.5:2:0.1") == [round(0.5 + 0.1 * k, 1) for k in range(16)]
     assert parse_axis("3:1:-1, 7, bridge-heun") == [3, 2, 1, 7, "bridge-heun"]
     assert parse_axis("0:1:0.3") == [0, 0.3, 0.6, 0.9]
-    for text in ("0.5:2", "2:1:0.1", "1:2:0", "a:b:c", "", "1,,2", "0:1:nan", "1:inf:1"):
+    for text in ("0.5:2", "2:1:0.1", "1:0:5", "1:2:0", "a:b:c", "", "1,,2", "0:1:nan", "1:inf:1"):
         with pytest.raises(rdiff.InputError):
             parse_axis(text)
     with pytest.raises(rdiff.InputError, match="has 1,000,000,001 values, more than 1,000,000"):

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from rdiff import engine
-from rdiff.averages import MEMORIES, Interrupted
+from rdiff.averages import Interrupted
 from rdiff.checks import Check, queue_identities
 from rdiff.errors import InputError, integer, positive
 from rdiff.functionals import named
@@ -27,6 +27,7 @@ from rdiff.queue.samples import Samples
 from rdiff.queue.uniformised import WORDS, QueueChain, resolution, snapshots
 from rdiff.queue.write import write_occupancy
 from rdiff.summary import summarise
+from rdiff.times import MEMORIES
 
 MOST_SERVERS = 2**20  # a word then holds 2^11 values for each customer in service
 

@@ -2,6 +2,7 @@
 
 import decimal
 import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -135,7 +136,7 @@ def _axis(name: str, values: Any) -> list[Any]:
 def _range(text: str) -> list[Any]:
     try:
         start, end, step = (decimal.Decimal(part.strip()) for part in text.split(":"))
-        count = int((end - start) / step) + 1
+        count = math.floor((end - start) / step) + 1
     except (ValueError, ArithmeticError):
         start, step, count = decimal.Decimal(), decimal.Decimal(), 0
     if count < 1:

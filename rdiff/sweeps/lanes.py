@@ -39,6 +39,7 @@ class Point(NamedTuple):
     settings: tuple[tuple[str, Any], ...]
     memories: float | None
     order: float | None  # the weak order of the solver when dt/2 runs along
+    cautions: tuple[str, ...]
 
     @property
     def together(self) -> Any:
@@ -133,7 +134,7 @@ def simulate(
     for i, point in enumerate(points):
         own = slice(i * chains, (i + 1) * chains)
         part = at._replace(sums=at.sums[own], batches=Batches.of({"counts": counts, "full": batches[:, own]}))
-        found.append(failures.get(i) or summarise(names, part, point.settings, point.order, point.memories))
+        found.append(failures.get(i) or summarise(names, part, point.settings, point.order, point.memories, point.cautions))
     return found
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -12,21 +11,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdiff.averages import MEMORIES, describe, whole_steps
 from rdiff.chains import DiffusionChain, PairedChain
-from rdiff.errors import InputError, duration, integer
+from rdiff.errors import InputError, integer
 from rdiff.estimate import Estimates
 from rdiff.functionals import Observable, evaluate, named
 from rdiff.limit.law import StationaryLaw
 from rdiff.noise import AbstractNoise
 from rdiff.precision import cast, precision
-from rdiff.process import AbstractReflectedDiffusion
+from rdiff.process import AbstractReflectedDiffusion, describe
 from rdiff.queue.chain import JSQQueue
 from rdiff.solver_names import DEFAULT, solver_named
 from rdiff.solvers.base import fixed_step_only
 from rdiff.sweeps.grids import label
 from rdiff.sweeps.lanes import Point, is_number
 from rdiff.sweeps.store import digest
+from rdiff.times import times, whole_steps
 
 _P = TypeVar("_P", bound=tuple)
 METHOD = ("dt", "chains", "horizon", "burn_in", "solver")  # what a grid may say besides the model's parameters
@@ -79,7 +78,11 @@ class Simulation:
         solver = solver_of(method["solver"])
         solver.check(process)
         chains = integer("chains", method["chains"], 2, "the error comes from the spread of independent chains")
-        dt, horizon, burn_in, memory = _times(process, method)
+        dt, horizon, burn_in, memory, cautions = times(
+            process, method["dt"], method["horizon"], method["burn_in"], bias=self.bias
+        )
+        if burn_in / dt >= 2**31:
+            raise InputError(f"a burn-in of {burn_in / dt:.3g} steps is too long for a sweep, which counts them in 31 bits")
         chain, program = self._chain(process, solver, dt)
         settings = {
             "model": type(process).__name__, **parameters, "dt": dt, "chains": chains, "horizon": horizon, "burn_in": burn_in,
@@ -95,7 +98,7 @@ class Simulation:
             words=() if self.common else (int(identity[:8], 16), int(identity[8:16], 16)),
             settings=(("model", describe(process)), *((name, settings[name]) for name in said)),
             memories=None if memory is None else chains * horizon / memory,
-            order=solver.weak_order if self.bias else None,
+            order=solver.weak_order if self.bias else None, cautions=cautions,
         )  # fmt: skip
 
     def _chain(self, process: AbstractReflectedDiffusion, solver: Any, dt: float) -> tuple[Any, str]:
@@ -175,23 +178,6 @@ def _named(values: dict[str, Any], make: Callable[[dict[str, Any]], _P]) -> _P:
         return make(values)
     except InputError as error:
         raise InputError(f"{label(values)}: {error}") from None
-
-
-def _times(process: AbstractReflectedDiffusion, method: Mapping[str, Any]) -> tuple[float, float, float, float | None]:
-    """dt, horizon, burn-in and relaxation time."""
-    dt, horizon = duration("dt", method["dt"]), duration("horizon", method["horizon"])
-    if dt > horizon:
-        raise InputError(f"dt must not exceed the horizon, got dt {dt:g} and horizon {horizon:g}")
-    memory = None if process.relaxation_time is None else float(process.relaxation_time)
-    burn_in = method["burn_in"]
-    if burn_in is None:
-        burn_in = horizon / 5 if memory is None else MEMORIES * memory
-        whole_steps(burn_in, dt)  # refuses what never ends, as at beta = 1e-300
-    if not (isinstance(burn_in, (int, float)) and 0 <= burn_in < math.inf):
-        raise InputError(f"burn_in must be a time, 0 or more, got {burn_in!r}")
-    if burn_in / dt >= 2**31:
-        raise InputError(f"a burn-in of {burn_in / dt:.3g} steps is too long for a sweep, which counts them in 31 bits")
-    return dt, horizon, float(burn_in), memory
 
 
 def solver_of(solver: Any) -> Any:
